@@ -91,8 +91,8 @@ def named(name: str) -> Format:
 
 
 def chosen(name: str, source: RecordStream) -> Format:
-    """Return the format with this name. Raise BadUsage if it is unknown, and UnknownFormat if it is `text` and the
-    input is JSON.
+    """Return the format with this name. Raise BadUsage if it is unknown, and UnknownFormat if it is `text` but the
+    input is not (`InputShape.TEXT`).
     """
     found = named(name)
     if found.name == "text" and source.shape is not InputShape.TEXT:
@@ -301,7 +301,7 @@ class _Turns:
             yield self._placed(with_speaker(item, entry=turn))
 
     def _placed(self, item: Item) -> Item:
-        """Return the item. Facts set the current directory; a message gets it if it is not the session's first one."""
+        """Return the item. Facts set the current directory; a message gets it, unless the session began in it."""
         if isinstance(item, Facts):
             self._session, self._cwd = item.session, item.cwd
             if item.cwd:

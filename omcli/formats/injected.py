@@ -273,7 +273,9 @@ def _ends_line(said: str, tag: re.Match[str]) -> bool:
 
 
 def _block_end(said: str, tags: list[re.Match[str]], place: int) -> re.Match[str]:
-    """Return the tag that closes a block, or the first one with its name if nested blocks are not all closed."""
+    """Return the tag that closes a block or, if not all blocks nested in it are closed, the first closing tag with its
+    name.
+    """
     name, depth = tags[place]["name"].casefold(), 1
     first: re.Match[str] | None = None
     for at in range(place + 1, len(tags)):
@@ -359,8 +361,8 @@ def is_pack(beginning: str) -> bool:
 
 
 def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each JSON document that om printed, even if it is cut off. After `_BROKEN` documents that
-    are cut off, stop. `found` is the first match of `_JSON`.
+    """Yield start and end of each JSON document that om printed, also of one that is cut off or broken if it begins a
+    line. The search ends after `_BROKEN` broken ones. `found` is the first match of `_JSON`.
     """
     at = broken = 0
     while found and broken < _BROKEN:

@@ -129,7 +129,7 @@ class _Conversation:
 
     def _call(self, call: object, at: str | None) -> Item:
         """Return a call in any dialect: `{id, function: {name, arguments}}`, `custom` in place of `function`, or
-        without nesting.
+        without nesting. Return a `Skip` if it has no name.
         """
         written = record(call)
         inner = record(written.get("function")) or record(written.get("custom")) or written

@@ -79,7 +79,9 @@ class _EntryReader:
             yield Skip(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
 
     def _bare(self, message: Record) -> Iterator[Item]:
-        """Yield the items of a message without its entry, as pi passes it to extensions."""
+        """Yield the items of a message without its entry, as pi passes it to extensions. A summary that is only memory
+        of om is added to the host's request, unless this has one.
+        """
         request = self._handover or Handover()
         items = _bare_items(message)
         summary = text(message.get("summary")) if message.get("role") == "compactionSummary" else ""

@@ -440,7 +440,8 @@ class KnownPart:
 
 
 def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> KnownPart | None:
-    """Return the last bookmark from which a reader can resume, with the file unchanged up to it. Move the stream there.
+    """Return the part of a file before the last bookmark up to which it is unchanged, and move the stream there. If
+    anything follows, the bookmark must have the state of a reader.
 
     If there is none, return None and move the stream to its beginning. `bookmarks` must be in file order.
     """

@@ -19,7 +19,7 @@ _NAMES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 @contextmanager
 def opened(path: str, *, hint: str) -> Iterator[sqlite3.Connection]:
-    """Open a database. Raise NoInput with the hint if it is locked or damaged."""
+    """Open a database for reading. Raise NoInput with the hint if it is locked, damaged or missing."""
     try:
         with closing(sqlite3.connect(_url(path), uri=True, timeout=_PATIENCE)) as connection:
             connection.text_factory = _as_text

@@ -207,7 +207,8 @@ class Ledger(Protocol):
     """Record of all model calls and their costs."""
 
     def failing(self, *, since: str) -> tuple[FailedCalls, ...]:
-        """Return the purposes whose latest calls failed, counting calls that ended at or after `since`.
+        """Return, for each purpose, provider and model, the failed calls since the provider's last successful one for
+        that purpose, the latest failure last. Only calls that ended at or after `since` count.
 
         Interrupted calls, and those refused because of the key or the settings, count as neither failed nor successful.
         """

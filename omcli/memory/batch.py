@@ -18,9 +18,9 @@ class Batch:
 
     session: str
     after: int
-    """Everything up to this `seq` was covered or buffered when the batch was read."""
+    """`seq` after which the batch begins, such as the cursor, or the end of a buffered batch or of an earlier slice."""
     through: int
-    """`seq` of the last message. Recording the batch moves the cursor here."""
+    """`seq` of the last message. Recording the batch moves the cursor here (exceptions: see `Batches.record`)."""
     messages: tuple[KeptMessage, ...]
     earlier_calls: tuple[KeptMessage, ...] = ()
     """Earlier tool calls whose results are in the batch, for context only. If several share a call id, the latest one.
@@ -32,7 +32,9 @@ class Batch:
     context_rows: tuple[Observation, ...] = ()
     """Visible or buffered observations of the session that the batch may settle, supersede or repeat, oldest first."""
     shared_rows: tuple[Observation, ...] = ()
-    """The session's notes, items and reflections, and other sessions' rows, best first. No model replaces them."""
+    """The session's newest notes, items and reflections, and rows of the project's other sessions, best first. No model
+    replaces them.
+    """
     deferred_through: int = 0
     """Last `seq` of an earlier batch with the same `after` that an observer deferred. 0 means none."""
     is_late: bool = False
@@ -68,14 +70,14 @@ class Pending:
     """Number of buffered batches."""
     after: int = 0
     late: frozenset[int] = frozenset()
-    """The pending messages are all with a `seq` above `after`, and the earlier ones in `late` (see `Batch.is_late`)."""
+    """Pending are all messages with a `seq` above `after`, and those whose `seq` is in `late` (see `Batch.is_late`)."""
 
     @property
     def first(self) -> int:
         return min(self.late, default=self.after + 1)
 
     def besides(self, seqs: Iterable[int]) -> int:
-        """Return the number of pending messages whose `seq` is not among `seqs`."""
+        """Return the number of pending messages other than those with these `seq`, all of this session."""
         return self.messages - sum(1 for seq in set(seqs) if seq > self.after or seq in self.late)
 
 
@@ -139,9 +141,8 @@ class BatchReader(Protocol):
     """Port for reading a batch with a model, slice by slice."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Ask the model about the next slice. `warmer` raises the temperature, for use after a looping reply.
-
-        If ProviderFailed, NotAllowed or BadConfiguration is raised, the slice counts as unread. After CutOff or
+        """Ask the model about the next slice. `warmer` raises the temperature, for use after a looping reply. If
+        ProviderFailed, NotAllowed or BadConfiguration is raised, the slice counts as unread. After CutOff or
         PromptTooLong, retry with a smaller slice while `may_ask`. After Looped, a kind of CutOff, also pass `warmer`.
         """
 
@@ -153,7 +154,7 @@ class BatchReader(Protocol):
         """Let rules, instead of the model, observe the next slice."""
 
     def observed(self) -> Observed:
-        """Return the rows of all slices read so far."""
+        """Return the rows of all slices read or skipped so far."""
 
 
 class SlicedObserver(Observer, Protocol):
@@ -205,7 +206,7 @@ def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_message
 
 
 def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
-    """Shorten `length` until no pair is split. Return 0 if overlapping pairs reach back to the first message."""
+    """Return `length`, reduced until no pair is split, or 0 if overlapping pairs reach back to the first message."""
     for call, result in sorted(pairs, reverse=True):
         if call < length <= result:
             length = call

@@ -50,7 +50,6 @@ def is_covered(span: Span, others: Iterable[Span], cursor: int) -> bool:
 
 def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
     """Yield the spans that can be written one after another from the cursor, each with the `seq` after which to start.
-
     Messages up to that `seq` are covered by then. Spans contained in others are skipped. A gap ends the sequence.
     """
     for span in sorted(spans, key=lambda span: (span.after, -span.through)):
@@ -63,9 +62,8 @@ def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
 
 
 def count_due(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
-    """Return the number of buffered batches to write, oldest first, so that at least `floor` tokens stay unobserved.
-
-    If any batch is buffered, at least one is written, even if fewer tokens then stay. `sizes` lists the tokens of each
+    """Return the number of buffered batches to write, oldest first, so that at least `floor` tokens stay unobserved. If
+    any batch is buffered, at least one is written, even if fewer tokens then stay. `sizes` lists the tokens of each
     batch's messages, oldest first, and `waiting` is the number of tokens in all pending messages.
     """
     fitting = sum(waiting - end >= floor for end in accumulate(sizes))
@@ -89,27 +87,24 @@ class BufferPolicy:
     """Number of tokens that replaces `every` once at least `late_from` tokens are pending."""
     late_from: int = 0
     messages: int = 0
-    """Minimum number of messages in a buffered batch."""
+    """Observe ahead only when at least this many messages are not yet buffered."""
 
     @classmethod
     def of(cls, amount: float, *, tokens: int, late: int, late_from: int, messages: int) -> Self:
-        """Build the policy from settings.
-
-        An `amount` up to 1 sets `at`, as a share of the observing threshold `tokens`. A larger amount sets `every`.
+        """Build the policy from settings. An `amount` up to 1 sets `at`, as a share of the observing threshold
+        `tokens`. A larger amount sets `every`.
         """
         if amount <= 1:
             return cls(at=tokens_of(amount, tokens), messages=messages)
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Return the number of new tokens at which to observe ahead if `waiting` are pending, or 0 without `every`."""
+        """Return the number of new tokens at which to observe ahead if `waiting` are pending: `late` or `every`."""
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:
-        """Return True if the next batch should be observed ahead.
-
-        `waiting` counts all pending tokens, `fresh` those neither buffered nor deferred, `messages` the messages not
-        yet buffered, and `blocks` the buffered batches.
+        """Return True if the next batch should be observed ahead. `waiting` counts all pending tokens, `fresh` those
+        neither buffered nor deferred, `messages` the messages not yet buffered, and `blocks` the buffered batches.
         """
         needed = self.step(waiting) if self.every else self.at if not blocks else 0
         return 0 < needed <= fresh and messages >= self.messages
@@ -119,7 +114,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def written(observed: Observed, ids: tuple[str, ...]) -> str:
-    """Return an observer's result as JSON, leaving out empty fields of the drafts."""
+    """Return an observer's result as JSON, without `waits_after`, `stopped`, and empty fields of the drafts."""
     rows = [{"id": name, **_plain(draft)} for name, draft in zip(ids, observed.drafts, strict=True)]
     said = {"rows": rows, "used": observed.used, "title": observed.title, "findings": dict(observed.findings)}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"))

@@ -174,6 +174,6 @@ class Records(Protocol):
 
     def merge(self, records: Iterable[MemoryRecord], *, counter: str, now: str) -> Mapping[str, int]:
         """Merge valid records in one transaction. `counter` is the counter of `tokens` in their messages and rows.
-
-        Return the numbers of new sessions, operations, messages and rows, and of those erased or hidden as repeated.
+        Return the numbers of new sessions, operations, messages and rows, and of those erased or hidden as repeated,
+        without zeros.
         """

@@ -34,8 +34,8 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
 
 
 def tombstone(said: Draft | Observation, *, session: str | None) -> str:
-    """Return the digest that is kept when a row or draft is forgotten. The digest of a tool event applies only to its
-    session.
+    """Return the digest that is kept when a row or draft is forgotten. For tool events, and for text that is not
+    distinctive, it applies only to the session (see `tombstone_of`).
     """
     return tombstone_of(said.text, session=session, is_tool=said.type in TOOL_EVENTS)
 

@@ -78,7 +78,9 @@ def attachment(kind: str, media_type: str, size: int) -> str:
 
 @record
 class Message:
-    """One turn or tool event. `text` is verbatim, but has no secrets, injected context or attachments."""
+    """One turn or tool event. `text` is verbatim, but without injected context, with placeholders for attachments and,
+    in the store, for secrets.
+    """
 
     role: Role
     text: str
@@ -90,7 +92,7 @@ class Message:
     utc_offset: int | None = None
     """Minutes east of UTC, if the producer gives them. Used to date words like "yesterday"."""
     name: str | None = None
-    """Name of the speaker, if several speakers share a role."""
+    """Name of the speaker, if the producer gives one."""
     agent: str | None = None
     """Subagent or side chain the message belongs to, or None for the session's main thread."""
     cwd: str | None = None
@@ -100,9 +102,9 @@ class Message:
     call_id: str | None = None
     """Links a call to its results, and a remark or an answer to the call it refers to."""
     failed: bool | None = None
-    """results: True if the call failed, False if it succeeded, None if unknown."""
+    """results and shell commands: True if the call failed, False if it succeeded, None if unknown."""
     exit_code: int | None = None
-    """results: exit code of the command, if known."""
+    """results and shell commands: exit code of the command, if known."""
     images: tuple[Image, ...] = ()
 
     @property
@@ -139,9 +141,8 @@ class Incoming:
 
 
 def message_fields(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
-    """Return the fields of a message as all commands print them in JSON. Absent fields are left out.
-
-    `text` replaces the message's text, for example by an excerpt.
+    """Return the fields of a message as all commands print them in JSON, without those that are None. `text` replaces
+    the message's text, for example by an excerpt.
     """
     said = kept.message
     fields: dict[str, object] = {
@@ -187,10 +188,9 @@ def digest_of(parts: Iterable[str | None]) -> str:
 
 
 def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
-    """Return a digest of the message's role, kind, name, tool, call id, text, agent and images.
-
-    A result's tool is included only with `tool_of_result`, because its name is taken from the call, which may be
-    missing from a partial transcript.
+    """Return a digest of the message's role, kind, name, tool, call id, text, agent and images. A result's tool is
+    included only with `tool_of_result`, because its name is taken from the call, which may be missing from a partial
+    transcript.
     """
     return digest(
         message.role,
@@ -207,9 +207,9 @@ def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
 def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     """Map the index of each call to the ascending indexes of its results (empty if it has none).
 
-    Producers repeat ids, so a result belongs to the nearest earlier call with its id. If successive calls share an id,
-    each gets one result in order, and the last call gets the remaining ones. Calls without an id are matched from the
-    last to the first: each gets the last unmatched result without an id after it.
+    Producers repeat ids, so a result belongs to the nearest earlier call with its id. If calls in a run share an id,
+    each gets one result in order, and the last call gets the rest (if results are missing, the first calls get none).
+    From the last to the first, each call without an id gets the last unmatched result without an id after it.
     """
     found: dict[int, tuple[int, ...]] = {}
     twins = _same_before(messages)

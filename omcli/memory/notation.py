@@ -56,7 +56,7 @@ class PrintedRow:
     importance: int | None = None
     """From 0 to 10, or None if unknown."""
     mark: str = ""
-    """Mark with which the row was read, if any. Notations that have this mark use it again."""
+    """Mark with which the row was read, if any. Notations that have this mark use it again if it still fits."""
     is_unverified: bool = False
     """True if the row contains names that its sources lack."""
 
@@ -104,7 +104,9 @@ class Notation:
         return words if is_plain else f"{mark} {words}"
 
     def parse(self, written: str, minute: str = "") -> PrintedRow | None:
-        """Parse a line, or return None if it is not a row. Pass `minute` if a line above the row gives its time."""
+        """Parse a row that begins with its date and mark, or return None if it doesn't. With `minute` (the time from a
+        line above), parse any text as a row, with or without a mark.
+        """
         found = (self.undated if minute else self.written).fullmatch(written)
         return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
 
@@ -126,7 +128,9 @@ class Notation:
         return max(found, key=lambda meaning: (meaning.priority.importance, meaning.status is not None))
 
     def words(self, said: PrintedRow, mark: str) -> str:
-        """Return the row's status, the word `unverified` if needed, and its text, as printed after `mark`."""
+        """Return the row's text as printed after `mark`. It begins with the status, if the row is settled and the mark
+        doesn't say so, and with `unverified: ` if the row is unverified.
+        """
         text = single_line(said.text)
         if self.looks_marked.match(text):
             text = "\\" + text
@@ -181,7 +185,7 @@ def reference(row: Observation) -> str | None:
 
 
 def full_text(row: Observation, *, is_dated: bool = True) -> str:
-    """Return a row's text with its `reference` (if `is_dated`), and the next step if it is the current open task."""
+    """Return a row's text, its `reference` (if `is_dated`), and the next step if it is the unsettled current task."""
     text = row.text
     if is_dated and (spoken := reference(row)):
         text += f" ({printed_date(spoken)})"

@@ -194,7 +194,7 @@ class Observation:
     metadata: Mapping[str, object] = field(default_factory=dict)
     last_used_at: str | None = None
     generation: int = 0
-    """0 unless the row is a reflection, which has one more than the highest generation of the rows it was made from."""
+    """0 unless the row is a reflection: one more than the highest of the rows it was made from, or as imported."""
     superseded_by: str | None = None
     dropped_at: str | None = None
     reason: str | None = None
@@ -270,12 +270,15 @@ class LogQuery:
     """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None
     best: int = 0
-    """`last` selects so many of the newest rows. `best` adds so many of the most important, of equals the newest."""
+    """`last` selects this many of the newest rows. `best`, with `last`, also selects this many of the most important
+    (of equals, the newest), whether or not they are among those.
+    """
     as_of: int | None = None
     """Only rows that were visible when the log ended at this position, as they were then, but `last_used_at` is None.
     Rows that were dropped since are left out, and with `session` also rows that an operation superseded since."""
     has_replaced: bool = False
-    """With `last`: add rows that these replaced by observing, as they were before; keep the newest `last + best`."""
+    """With `last`: add the rows that these have replaced (by observing only), as they were before. Of all, keep the
+    newest `last + best`."""
     bare: bool = False
     """Leave `sources`, `message_ids`, `metadata` and `supports` empty, because they take longest to read."""
 
@@ -289,9 +292,8 @@ class Logged:
 
 
 def handle(observation_id: str) -> str:
-    """Return the handle of a row, its short name for people: the last 8 hex digits of the id.
-
-    A UUIDv7 begins with the time, which all rows of a batch share, but ends in random digits.
+    """Return the handle of a row, its short name for people: the last 8 hex digits of the id. A UUIDv7 begins with the
+    time, which all rows of a batch share, but ends in random digits.
     """
     return observation_id[-8:]
 
@@ -300,7 +302,7 @@ def handle(observation_id: str) -> str:
 
 
 def row(observation: Observation) -> dict[str, object]:
-    """Return the columns of a row by name, leaving out absent values."""
+    """Return the fields that each command prints, by name, without those that are None."""
     columns: dict[str, object] = {
         "id": observation.id,
         "session": observation.session,
@@ -327,7 +329,9 @@ def row(observation: Observation) -> dict[str, object]:
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """Return the columns of a row with `supports` (the rows it was made from), `metadata` and `last_used_at`."""
+    """Return the fields of `row` and, if not empty, `supports` (the rows it was made from), `metadata` and
+    `last_used_at`.
+    """
     more = {
         "last_used_at": observation.last_used_at,
         "supports": list(observation.supports),

@@ -79,7 +79,7 @@ class StoreStatus:
     pending: int
     """Number of counted messages that no batch covers yet."""
     message_tokens: dict[str, int]
-    """Tokens of all stored messages, including those not in `messages`."""
+    """Tokens of all visible messages, including those not in `messages`."""
     observation_tokens: dict[str, int]
     """Tokens of all visible rows."""
     errors: tuple[LaneError, ...]
@@ -103,16 +103,15 @@ class MessageLog(Protocol):
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Return True if these are the identities of the session's first messages, or begin with the identities of all.
-
-        Deleted messages count. Identities of messages in other sessions are skipped.
+        """Return True if the session's messages begin with these identities, or if these begin with those of all its
+        messages. Hidden and deleted messages count. Identities of messages in other sessions are skipped.
         """
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
         """Return, for each identity, True if its message was ever ingested, even if it has been deleted since."""
 
     def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
-        """Return the session's last `count` messages to arrive, oldest first."""
+        """Return the last `count` visible messages of the session, oldest first."""
 
     def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
         """Return the visible messages with these `seq`, ascending, each once. Other numbers are ignored."""
@@ -124,21 +123,21 @@ class MessageLog(Protocol):
         """Return all messages with this printed id in order of arrival, even hidden ones, but not deleted ones."""
 
     def all(self, *, other_counter: str | None = None) -> Iterator[KeptMessage]:
-        """Yield the messages of all sessions, read on demand, or only those whose tokens were counted by another
-        counter than the given one.
+        """Yield the visible messages of all sessions in order of arrival, read on demand. With `other_counter`, yield
+        only those whose tokens were counted by another counter than this one.
         """
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """Return the newest main-thread messages after a `seq`, of at most `max_tokens` but at least one, in order."""
+        """Return the newest main-thread messages after a `seq`, oldest first: at most `max_tokens`, or one message."""
 
     def outline(self, session: str) -> tuple[MessageOutline, ...]:
-        """Return the messages of the session in order, without their text."""
+        """Return the visible messages of the session in order, without their text."""
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        """Return the tokens of the session's main thread (without one, of its subagents) by counter."""
+        """Return the tokens of visible messages of the main thread (without one, of its subagents) by counter."""
 
     def image(self, sha256: str) -> bytes | None:
-        """Return the content of an image, or None if it was not kept or its message has been observed."""
+        """Return the content of an image, or None if it was not kept or no pending message has it any more."""
 
 
 class Bookmarks(Protocol):
@@ -148,7 +147,7 @@ class Bookmarks(Protocol):
         """Return the file's bookmarks with the same `Origin.terms`, by ascending offset."""
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        """Replace a file's bookmarks by these, ordered by offset. Messages before the last bookmark must be stored."""
+        """Replace all bookmarks of a file by these, in order of offset. Messages before the last must be stored."""
 
     def files(self) -> tuple[IngestedFile, ...]:
         """Return all files that have bookmarks, sorted by path."""
@@ -175,14 +174,13 @@ class Batches(Protocol):
         Messages that the cursor has passed (`Batch.is_late`) are returned first, in batches of their own. Such batches
         contain no gap, have no `deferred_through`, and get only rows from earlier messages as context. Context
         rows are the newest `context_rows` visible observations of the session, and as many of the newest mutable ones
-        (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one.
+        (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one and is never late.
         """
 
     def unobserved_up_to(self, session: str, through: int, *, context_rows: int = 0) -> Batch | None:
         """Return the uncovered messages up to the one with this `seq` as a batch, or None if that message is covered,
-        hidden or unknown.
-
-        Given the last `seq` of a batch that was read but not recorded, return that batch, without later messages.
+        hidden or unknown, or comes after the first run of late messages but before the cursor. Given the last `seq` of
+        a batch that was read but not recorded, return that batch, without later messages.
         """
 
     def newest_unobserved(self, session: str, *, max_tokens: int, context_rows: int = 0) -> Batch | None:
@@ -203,12 +201,12 @@ class Batches(Protocol):
     ) -> None:
         """Write a batch's rows, hide the rows they replace and move the cursor to `batch.through`, in one transaction.
 
-        A `folding` is written first, in the same transaction, and may raise its own StaleBatch (see
-        `Reflections.fold`). Rows in `used` get `now` as their `last_used_at`. The session gets the `title` if it has
-        none and the title was not forgotten. Batches that failed (with `error`), were deferred or are late do not move
-        the cursor. Buffered batches that the cursor has passed are deleted. A row whose text was forgotten is skipped
-        and replaces nothing. A row that an operation has hidden is replaced once it is restored. Other replacements of
-        hidden or unknown rows are ignored.
+        A `folding` is written first, and may raise its own StaleBatch (see `Reflections.fold`). Rows in `used` get
+        `now` as their `last_used_at`. The session gets the `title` if it has none and the title was not forgotten.
+        Batches that failed (with `error`), were deferred or are late do not move the cursor. Buffered batches that the
+        cursor has passed are deleted, and so are images that no pending message has. A row whose text was forgotten is
+        skipped and replaces nothing. A row that an operation has hidden is replaced once it is restored. Other
+        replacements of hidden or unknown rows are ignored.
 
         Raise StaleBatch if the cursor is no longer at `batch.after` (batches after a buffered one may still fail or be
         deferred), if a message of a late batch is covered, or if messages in the range have been hidden or restored
@@ -223,10 +221,8 @@ class Batches(Protocol):
 
     def buffer(self, block: BufferedBatch) -> None:
         """Store a batch that was observed ahead. Its rows are not visible until it is written, and the cursor does not
-        move.
-
-        Buffered batches contained in it are deleted. Raise StaleBatch if the cursor has passed the batch, if another
-        buffered batch contains it, or if messages in its range have been hidden or restored since it was read.
+        move. Buffered batches contained in it are deleted. Raise StaleBatch if the cursor has passed the batch, if
+        another buffered batch contains it, or if messages in its range have been hidden or restored since it was read.
         """
 
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
@@ -252,7 +248,7 @@ class Reflections(Protocol):
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """Return the last attempt in a scope, if any. With `mark`, the last one that `is_about` these rows."""
+        """Return the last attempt in a scope, if any. With `mark` (a fingerprint), the last that `is_about` it."""
 
     def has_changed(self, session: str, settings: str) -> bool:
         """Return False if the session's last reflection was made with these settings and left nothing worth folding
@@ -260,8 +256,8 @@ class Reflections(Protocol):
         """
 
     def outline(self, *, before: str, kept: str, counter: str) -> Iterator[RowOutline]:
-        """Yield, in one transaction, visible rows dated before an instant, sorted by project and date. Items, pinned
-        rows, open rows, and reflections without a session or with the tag `kept` are left out.
+        """Yield, in one transaction, visible rows dated before an instant, project by project, sorted by date. Items,
+        pinned rows, open rows, and reflections without a session or with the tag `kept` are left out.
         """
 
     def ids(self, positions: Iterable[int]) -> Iterator[tuple[str, int]]:
@@ -329,10 +325,12 @@ class Tombstones(Protocol):
         """Return True if all messages with these `seq` are forgotten, and not only pruned."""
 
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
-        """Return, for each row, True if its text was forgotten, so that the store would skip it."""
+        """Return, for each row, True if the store would skip it, because its text was forgotten."""
 
     def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        """Return, for each text, True if a title or a row with it was forgotten. Rows of tool events don't count."""
+        """Return, for each text, True if a title, message or row with it was forgotten. Rows of tool events don't
+        count, nor do rows whose text is not distinctive.
+        """
 
 
 class Rows(Protocol):
@@ -346,7 +344,6 @@ class Rows(Protocol):
 
     def find(self, reference: str) -> Observation:
         """Return the row with this id, or with a handle that begins with these digits (at least 4), unless forgotten.
-
         Raise UnknownId unless exactly one row matches.
         """
 
@@ -361,7 +358,7 @@ class TextSearch(Protocol):
     """Search over messages and rows, including hidden ones, to find what to forget."""
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
-        """Return the messages that contain `text` (as normalised by `folded_text`), in order of arrival."""
+        """Return the messages that contain `text`, in order of arrival. Normalise `text` with `folded_text` first."""
 
     def rows(self, text: str) -> tuple[Observation, ...]:
         """Return the rows that contain `text` (see `row_says`): rows of the log in order, then forgotten rows."""
@@ -380,7 +377,7 @@ class Sessions(Protocol):
         """Return the ids of sessions that begin with a prefix, sorted."""
 
     def prompt(self, session: str) -> str | None:
-        """Return the beginning of the first prompt in the session's main thread, or None if it has none."""
+        """Return the beginning of the first visible prompt in the main thread, or None if there is none."""
 
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
@@ -414,14 +411,13 @@ class Backups(Protocol):
 
     def snapshot(self, *, now: str) -> str | None:
         """Copy the whole store to a new file in its folder and return its path, or None if the store is temporary.
-
         Raise CannotCreate or InputOutput if this fails.
         """
 
     def back_up(self, *, keep: int, now: str) -> BackupResult:
-        """Make a backup if one is due, check it, and remove all but the newest `keep` backups (at least 1).
-
-        Raise InputOutput, and remove no backup, if the new one fails or is damaged.
+        """Make a backup if one is due, check it, and remove all but the newest `keep` backups (at least 1). Raise
+        InputOutput, and remove none, if the new one fails or is damaged. Without a new one, remove none if the newest
+        is damaged.
         """
 
     def is_due(self, *, now: str) -> bool:

@@ -21,7 +21,7 @@ class Material:
     protected: frozenset[str] = frozenset()
     """Ids of rows that must stay visible or be repeated word for word."""
     most_rows: int = 0
-    """Maximum number of reflections. 0 means no limit."""
+    """Maximum number of a model's reflections, unless these would be too long. 0 means no limit."""
     project: str | None = None
     session: str | None = None
     """Session that is reflected on, or None across sessions."""
@@ -43,9 +43,8 @@ class Reflector(Protocol):
     """Port for folding rows into fewer, by rules or with a model."""
 
     def reflect(self, material: Material) -> Reflected:
-        """Fold rows into fewer. The result is empty if the rows cannot be made shorter.
-
-        May raise ProviderFailed, NotAllowed or BadConfiguration.
+        """Fold rows into fewer. The result is empty if the rows cannot be made shorter. May raise ProviderFailed,
+        NotAllowed or BadConfiguration.
         """
 
 
@@ -102,7 +101,7 @@ class ReflectionAttempt:
     is_undone: bool = False
 
     def is_about(self, mark: str) -> bool:
-        """Return True if `mark` is the fingerprint of the rows that the attempt read or of those it left."""
+        """Return True if `mark` is the fingerprint of the rows that the attempt read, or of those that it left."""
         return mark in (self.fingerprint, self.figures.get("left"))
 
     def why_not(self, mark: str) -> str | None:

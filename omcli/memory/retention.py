@@ -17,7 +17,7 @@ class Support(StrEnum):
 
     @classmethod
     def of(cls, reflections: int) -> Support:
-        """Return the degree for a row from which this many reflections were made."""
+        """Return the degree for a row from which this many reflections and items were made."""
         return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
 
 

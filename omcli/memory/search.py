@@ -11,7 +11,7 @@ from omcli.memory.observation import Logged, LogQuery
 
 @record
 class WordMatch:
-    """The visible messages and the rows that contain a word or another form of it, by number."""
+    """Visible messages, and rows of the log, that contain a word or another form of it, by number."""
 
     messages: frozenset[int]
     """`seq` of the newest messages."""
@@ -54,7 +54,9 @@ class SearchIndex(Protocol):
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return, for each word, its `most` newest messages and rows. A few may not be of the query's session."""
+        """Return, for each word, up to `most` of the newest messages and of the newest rows with it. Only the query's
+        `session` counts, and what other sessions added between its first and last message or row may be included.
+        """
 
     def size(self, query: LogQuery) -> int:
         """Return the number of messages and rows among which `match` searches. It may be too high."""
@@ -65,7 +67,9 @@ class SearchIndex(Protocol):
         """
 
     def answered(self, seqs: Iterable[int]) -> Mapping[int, tuple[int, ...]]:
-        """Return the replies to each message of a person, until a person speaks again, and the results of each call."""
+        """Map each prompt to its replies, until the next prompt in the same thread, and each call to its results, all
+        by `seq`. Only the next few hundred messages are searched. Prompts and calls without any are left out.
+        """
 
     def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
         """Return the rows at these positions that the query selects, in log order."""

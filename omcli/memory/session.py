@@ -33,7 +33,8 @@ class Session:
         """Return this session updated by a later reading.
 
         The later `branch`, `title` and `model` replace the earlier ones if present. `cwd` and `parent` are set only if
-        they were missing, or if the session had no transcript (BY_HAND).
+        they were missing. A session without a transcript (BY_HAND) becomes `later`, with a missing `cwd` or `title`
+        added.
         """
         if self.agent == BY_HAND:
             return replace(later, cwd=later.cwd or self.cwd, title=later.title or self.title)
@@ -59,7 +60,7 @@ class SessionSummary:
     pending: int
     """Number of counted messages that no batch covers yet."""
     is_observed: bool
-    """True if batches cover all messages, counted or not."""
+    """True if no message is pending, counted or not."""
     first_at: str | None
     last_at: str | None
     """Latest instant of the messages or, without a transcript, of the rows, if any. `first_at` is the earliest."""
@@ -98,16 +99,14 @@ class EvictionPolicy:
     left: int
 
     def within(self, room: int) -> EvictionPolicy:
-        """Scale the policy down proportionally, so that a printed tail has at most `room` tokens."""
+        """Return the policy, scaled down proportionally if `most` exceeds `room` tokens."""
         most = max(1, min(self.most, room))
         return EvictionPolicy(most=most, left=self.left * most // max(1, self.most))
 
     def evicted_tokens(self, *, said: int, covered: int, further: int = 0) -> int | None:
         """Return the number of tokens to cut from the start of a session of `said` tokens, or None to cut all `covered`
-        tokens.
-
-        At most `covered` tokens are cut. `further` is the number of additional cuts, for a tail that is too long when
-        printed.
+        tokens. `covered` is the number of tokens in observed messages: only these are cut. `further` is the number of
+        additional cuts, for a tail that is too long when printed.
         """
         step = max(1, self.most - self.left)
         reachable = covered // step

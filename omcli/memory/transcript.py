@@ -39,9 +39,8 @@ class IngestedFile:
 
 @record
 class Bookmark:
-    """A place in a file up to which everything was ingested.
-
-    A bookmark is only a hint. It is valid while the file begins with the same bytes, and may be discarded at any time.
+    """A place in a file up to which everything was ingested. A bookmark is only a hint. It is valid while the file
+    begins with the same bytes, and may be discarded at any time.
     """
 
     offset: int
@@ -94,9 +93,8 @@ def as_json(notes: Notes, *, hashes: bool = True) -> str:
 
 
 class Beginning:
-    """Length and digest of the start of an input.
-
-    SHA-256 takes 11 ms for 20 MB. CRC-32 takes only 3, but equal CRCs do not prove equal bytes.
+    """Length and digest of the start of an input. SHA-256 takes 11 ms for 20 MB. CRC-32 takes only 3, but equal CRCs do
+    not prove equal bytes.
     """
 
     def __init__(self, length: int = 0, sha256: hashlib._Hash | None = None) -> None:
@@ -128,11 +126,11 @@ class Reason(StrEnum):
     MALFORMED = "malformed"
     """The type is known, but required fields are missing."""
     TRUNCATED = "truncated"
-    """Incomplete last line of a file that is still being written. It is read next time."""
+    """The incomplete end of a file that is still being written, such as half a line. It is read next time."""
     NOISE = "noise"
-    """Bookkeeping: progress, snapshots, token counts, settings."""
+    """Bookkeeping, such as progress, snapshots, token counts and settings."""
     INJECTED = "injected"
-    """Text added by a program: reminders, instruction files, or memory (including om's)."""
+    """Text added by a program, such as system prompts, reminders, instruction files and memory (including om's)."""
     REPEATED = "repeated"
     """The producer wrote the record more than once."""
 

@@ -1,4 +1,4 @@
-"""Showing pending messages to an agent, and storing its reply: either all of the reply or none of it."""
+"""Showing pending messages to an agent, and storing the valid part of its reply in one transaction."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def apply(
 
 
 def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> PendingView:
-    """Rebuild the view that `om pending` showed, with messages in full. Raise BadInput if the session or the counter is
-    unknown, and StaleBatch if the view has changed.
+    """Rebuild the view that `om pending` showed, without its limit on tokens. Raise BadInput if the session or the
+    counter is unknown, and StaleBatch if the view has changed.
     """
     session = store.sessions.find(wanted.session)
     if session is None:
@@ -237,10 +237,10 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
     """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names. Rows that a
     user wrote or pinned, and rules of the user, stay visible unless a reflection repeats them word for word.
 
-    Raise BadInput if the reply retires one of these (except a rule for a newer rule), if a row is to replace itself, or
-    if the reflections are no shorter than their source rows. Raise it also if a text is empty once secrets are removed,
-    if `validate` rejects it (for a name that its source rows lack, for example), or if these rows are of several
-    projects.
+    Raise BadInput if the reply retires one of these (except, for a newer rule, one that was observed and not pinned),
+    if a row is to replace itself, or if the reflections are no shorter than their source rows. Raise it also if a text
+    is empty once secrets are removed, if `validate` rejects it (for a name that its source rows lack, for example), or
+    if these rows are of several projects.
     """
     read = read_by(given, rows)
     if not read:
@@ -352,7 +352,7 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
     """Return the oldest pending messages of a session, about `tokens` tokens, or more if none of these messages would
     be shown.
 
-    If `session` is None, the most recently ingested session with pending messages is used. The store is only read.
+    If `session` is None, the most recently active session with pending messages is used. The store is only read.
     """
     if session is None:
         session = next(iter(store.sessions.with_work(counter.name, pending=0)), "")
@@ -394,8 +394,8 @@ def pending_view(
 ) -> PendingView:
     """Return the messages of a batch and the rows of its session as shown to an agent.
 
-    Messages are shortened to fit into about `tokens` tokens; None means that they are shown in full. Labels do not
-    depend on `tokens`. They depend only on the store, the batch, and the counter, which decides how many rows fit.
+    Messages are shortened to fit into about `tokens` tokens; None means no limit. Long calls and results are shortened
+    in any case. Labels depend only on the store, the batch, and the counter, which decides how many rows fit.
     """
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session.id, last=_ROWS))]
     recorded = select_context_rows(rows, room=_ROOM, counter=counter)

@@ -33,7 +33,7 @@ _CITED = lazily(
 )
 _LABEL = lazily("[om][0-9]+")
 _FROM_OUTPUT = TOOL_EVENTS - FILE_CHANGES
-"""Types of rows that repeat words of an output."""
+"""Types of rows that may repeat words of an output."""
 _SCHEMA = object_of({"answer": TEXT, "cites": TEXTS})
 
 
@@ -63,7 +63,7 @@ class AnsweredQuestion:
     cites: tuple[RecallResult, ...]
     """The results that the answer rests on, in the order in which it names them."""
     heard: tuple[RecallResult, ...]
-    """Those of `cites` that only an output, pasted text or a subagent says."""
+    """The results in `cites` that only an output, pasted text or a subagent says."""
     unverified: tuple[str, ...]
     """Names in the answer that neither the question nor any verified result contains."""
     unknown: int

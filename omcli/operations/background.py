@@ -18,7 +18,7 @@ from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
 def run_due(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[TickReport]:
     """Do the work due in each session, and yield a report of each tick. Ticks are repeated until nothing is due in the
-    session, nothing changes, or the work fails.
+    session, nothing changes, or the work fails (other than with StaleBatch).
 
     Each session has a lane for one worker. A worker that finds the lane taken leaves the messages to the lane's holder,
     which checks again after releasing the lane, so no message is missed. If a user's command is working on a session,
@@ -133,7 +133,7 @@ def record_missing(
     *,
     lanes: Sequence[Lane] = (Lane.OBSERVE, Lane.REFLECT),
 ) -> None:
-    """Record an error as a failed batch or reflection in the lanes that are due, in the given sessions or all.
+    """Record an error as a failed batch or reflection in `lanes` that are due, in the given sessions or all.
 
     `om status` shows the error until the lane succeeds. No model is called. A failure to store the error is ignored.
     """

@@ -348,8 +348,8 @@ def cross_rows(
     bare: bool,
     further: Iterable[Logged] = (),
 ) -> tuple[Observation, ...]:
-    """Return the rows of these projects (None means all) that may concern other sessions, and `further` ones, in the
-    order they were added. Rows of `session` are left out.
+    """Return rows of these projects (None means all) that may concern other sessions, the newest and the most important
+    (for None, only the newest), and `further` ones, in the order they were added. Rows of `session` are left out.
     """
     own = session.id if session else None
     logged = [row for row in further if own is None or row.observation.session != own]
@@ -411,8 +411,8 @@ def _row_lists(
 def _best_rows(
     store: Store, query: LogQuery, *, room: int, counter: TokenCounter, further: Iterable[Logged] = ()
 ) -> tuple[Observation, ...]:
-    """Return all rows of a query if they may fit into `room` tokens, otherwise at least `_NEWEST` of the newest and
-    `_BEST` of the most important ones, and the `further` ones.
+    """Return the `further` rows, and all rows of a query if they may fit into `room` tokens, otherwise at least
+    `_NEWEST` of the newest and `_BEST` of the most important ones.
     """
     last, best = (UNLIMITED, 0) if room >= UNLIMITED else (_NEWEST, _BEST)
     while True:

@@ -62,7 +62,7 @@ class Policy:
     target: float = 0.5
     """Target size: a share of the tokens read if at most 1, otherwise a number of tokens."""
     rows: int = 0
-    """Maximum number of reflections made at once. 0 means no limit."""
+    """Maximum number of reflections that a model makes at once, unless they would be too long. 0 means no limit."""
     verbatim: Verbatim = Verbatim.OPEN
     meta: Meta = Meta.NEVER
     meta_at: int = 5

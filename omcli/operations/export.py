@@ -202,7 +202,7 @@ def export_document(
 
 
 def _fitting(lines: Sequence[_Line], order: Sequence[int], room: int, counter: TokenCounter) -> list[int]:
-    """Return the places of the lines that fit, best first. `room` excludes the heading of the rules."""
+    """Return the indexes of the lines that fit, best first. The heading of the rules is not counted."""
     chosen: list[int] = []
     parts, misses = {RULES}, 0
     for place in order:

@@ -56,7 +56,7 @@ class ForgetReport:
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
     replaced: tuple[Observation, ...] = ()
-    """Rows that the forgotten rows had replaced; they are forgotten too."""
+    """Rows that the forgotten rows had replaced. They are hidden too, but without tombstones."""
     derived: tuple[Observation, ...] = ()
     """Visible rows that were made from forgotten rows or messages, or that replaced forgotten rows. They may still
     contain the forgotten text.
@@ -64,14 +64,16 @@ class ForgetReport:
     buffered: tuple[BufferedPart, ...] = ()
     """Parts of buffered batches that will not be written."""
     derived_buffered: tuple[BufferedPart, ...] = ()
-    """Parts of buffered batches made from forgotten rows or parts; they may still contain the forgotten text."""
+    """Parts of buffered batches that were made from forgotten rows or parts, or would replace them. They may still
+    contain the forgotten text.
+    """
     sources: tuple[KeptMessage, ...] = ()
     """Source messages of the forgotten rows and parts, unless they are forgotten too; they may still contain the
     forgotten text.
     """
     parts: tuple[str, ...] = ()
-    """Lines and sentences of the forgotten messages and rows that contain `match`. Each is kept out by itself, too. Not
-    searched for in a dry run.
+    """Lines and sentences of the forgotten messages and rows that contain `match` and are distinctive. Each gets a
+    tombstone of its own. Not searched for in a dry run.
     """
     seen: int = 0
     """Position in the log of the last row that was searched, or 0 if there are no rows."""
@@ -229,8 +231,8 @@ def _is_covered(wanted: ForgetRequest, session: str | None, project: str | None)
 def _buffered(
     store: Store, wanted: ForgetRequest, gone: Collection[str], messages: Collection[int]
 ) -> tuple[tuple[BufferedPart, ...], tuple[BufferedPart, ...]]:
-    """Return the parts of buffered batches that match, and the parts made from forgotten rows or parts. With
-    `with_derived`, the first tuple contains both.
+    """Return the parts of buffered batches that match, and the parts that were made from forgotten rows or parts, or
+    would replace them. With `with_derived`, the first tuple contains both.
 
     Parts made from one of `messages` are in neither tuple, unless they match, because without that message they are not
     written.

@@ -104,7 +104,7 @@ def import_files(
 
     `session` overrides the sessions named in the inputs. Items belong to no session. Rows without a session belong to
     the directory that the input names for them, otherwise to `project`. `each` is called with every stored row. Rows
-    whose text or sentences are among `told` (see `folded_text`) count as known.
+    whose text, or all of whose sentences, are among `told` (see `folded_text`) count as known.
     """
     for entry in inputs:
         writer = _GroupWriter(exchange, deps, session=session, project=project, each=each, told=told)
@@ -431,7 +431,7 @@ def import_summary(name: str, text: str, session_id: str, deps: Deps) -> Summary
 
     Rows without a date get the earliest date of the session's messages, because a summary is about the time before.
 
-    Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
+    Raise BadInput if the summary is empty or contains no row, and the error of storing it if that fails.
     """
     if not text.strip():
         raise BadInput("the summary is empty")

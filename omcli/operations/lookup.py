@@ -172,7 +172,9 @@ class RowChange:
     added: Observation | None
     """A row written in the period and visible at its end. None if no such row replaced the rows in `gone`."""
     gone: tuple[Observation, ...]
-    """Earlier rows, hidden in the period, that the row replaced, directly or through other rows."""
+    """Earlier rows hidden in the period: those that `added` replaced, directly or through other rows or, if it is None,
+    those that no visible row replaced.
+    """
 
 
 def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> Iterator[RowChange]:
@@ -207,7 +209,9 @@ def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> 
 
 
 def _last_of(row: str, next_ids: Mapping[str, str | None]) -> str | None:
-    """Return the id of the row that finally stands for a row, or None if any row on the way to it was dropped."""
+    """Return the id of the last row that replaced a row, directly or through others, or its own id if none did. Return
+    None if one of these rows was dropped.
+    """
     last: str | None = row
     for _ in next_ids:  # in a store that was merged with a forged one, rows may replace each other
         if last is None or last not in next_ids:
@@ -261,7 +265,9 @@ class Shown:
 
 
 def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
-    """Return the row or message with this id or handle. Raise UnknownId if it is unknown or ambiguous."""
+    """Return the row, even a hidden one, or else the visible message with this id or handle. Raise UnknownId if it is
+    unknown or ambiguous.
+    """
     try:
         observation = store.rows.find(reference)
     except UnknownId as no_row:

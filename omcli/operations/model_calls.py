@@ -107,7 +107,7 @@ class CallLog:
     def note(
         self, model: Provider | Embedder, begun: float, *, outcome: str, session: str | None, reply: Reply | None = None
     ) -> None:
-        """Record a call that began at this time of the monotonic clock."""
+        """Record a call that has just ended. `begun` is the time of the monotonic clock at which it began."""
         self.ledger().note_call(
             ModelCall(
                 at=self._clock.now(),

@@ -116,8 +116,8 @@ def replace_rows(
     text: str | None = None,
     tag: str | None = None,
 ) -> KeptNote:
-    """Write the last of these rows again as a note (an item stays an item), with another text or another tag, and hide
-    them all in one operation.
+    """Write the last of these rows again as a note (an item stays an item), with another text or a further tag, and
+    hide them all in one operation.
 
     A row with another text is dated anew, and counts as verified. Raise BadUsage if the text is empty, UnknownId if a
     row was forgotten, and BadInput if it is hidden.

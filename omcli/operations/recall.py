@@ -33,8 +33,8 @@ _CLOSE = 0.4
 words of the text fill a small pack; with a higher one, the pack lacks half of the answers.
 """
 _LAST = 0.5
-"""The last reply is the answer if it has at least this share of the best reply's weight, because earlier replies often
-only announce what will be done.
+"""The answer is the last reply with at least this share of the best reply's weight, because earlier replies often only
+announce what will be done.
 """
 
 
@@ -73,7 +73,7 @@ class RecallResult:
     """The words of the query that it contains. Others may be in neighbouring messages, or nowhere."""
     row: Observation | None
     position: int
-    """Position of the row in the log."""
+    """Position of the row in the log, or 0 without a row."""
     message: KeptMessage | None
     """The message, also if a row is shown in its place. None for a row that matches by itself."""
     passage: Passage = Passage(text="")
@@ -157,8 +157,8 @@ class MatchingRow:
 
 
 def matching_rows(store: Store, text: str, wanted: Iterable[RecallFilter]) -> tuple[MatchingRow, ...]:
-    """Return the rows of all filters together that match a text, the best first. There are none if all words of the
-    text are function words.
+    """Return at most `_MOST_ROWS` rows that match a text, of all filters together, the best first. There are none if
+    all words of the text are function words. Raise IndexDamaged if the index of words is damaged.
     """
     query = Query.of(text)
     if FUNCTION_WORDS.issuperset(query.words):
@@ -236,8 +236,8 @@ def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
 def _answer_all(
     store: Store, query: Query, words: Sequence[Word], results: Sequence[RecallResult]
 ) -> tuple[RecallResult, ...]:
-    """Return the results with their answers. A person's message is answered by the last reply with many of the words,
-    if any reply has some. A call is answered by its result, whatever its words.
+    """Return the results with their answers. A person's message is answered by the last reply with enough of the words
+    (see `_LAST`), if any reply has some. A call is answered by its result, whatever its words.
     """
     asked = {result.message.seq: result for result in results if result.message is not None}
     chosen: dict[int, int] = {}
@@ -275,8 +275,8 @@ def _with_context(store: Store, result: RecallResult, around: int) -> RecallResu
 def to_review(
     store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
 ) -> tuple[review.ReviewEntry, ...]:
-    """Return the rows to review, the most important first: the rows that a query and all of these tags select, and the
-    rows that these contradict. A row that was used since `before` is not old.
+    """Return the rows to review, the most important first, among those that a query and all of these tags select and
+    those that the selected ones contradict. A row that was used since `before` is not old.
     """
     wanted = RecallFilter(tags=tuple(tags))
     chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.is_wanted(row)}

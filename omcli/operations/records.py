@@ -29,7 +29,7 @@ _LARGEST = 2**63 - 1
 _DEEPEST = 20
 _END = "end"
 _OFTEN = 1000
-"""Number of lines after which progress is shown."""
+"""Number of lines between two reports of progress."""
 _AGAIN = "export it again; nothing of it was imported"
 _Check = Callable[[Any], bool]
 
@@ -49,15 +49,17 @@ class MergeReport:
 
     path: str
     counts: Mapping[str, int]
-    """Numbers of new sessions, messages, rows and operations, and of rows that were erased, or hidden as repeated."""
+    """Numbers of new sessions, messages, rows and operations, of erased messages and rows together (`erased`), and of
+    rows hidden as repeated.
+    """
     redactions: Mapping[str, int]
 
 
 def import_records(path: str, lines: Iterable[bytes], deps: Deps, *, backups: int) -> MergeReport:
     """Merge a file into the store, all of it or nothing. If `backups` is not 0, make a backup first if one is due, and
-    keep as many.
+    keep the newest `backups`.
 
-    Raise BadInput if the file is no memory, is not whole and in order, or was written by a later version.
+    Raise BadInput if the file is not an exported memory, is not whole and in order, or was written by a later version.
     """
     reader, now = _Reader(path, lines, deps), deps.clock.now()
     reader.check_header()
@@ -90,8 +92,8 @@ class _Reader:
             raise BadInput("a later version of om wrote it", hint="update om on this machine")
 
     def records(self) -> Iterator[MemoryRecord]:
-        """Yield the records below the header, without secrets. Raise BadInput for a line that is none, and for lines
-        that are missing or in another order.
+        """Yield the records below the header, without secrets. Raise BadInput for a line that is not a record, for
+        kinds of records in another order than that of `_SHAPES`, and for missing lines or lines below the end.
         """
         kinds, number, ended = tuple(_SHAPES), 1, None
         last = kinds[0]
@@ -115,7 +117,9 @@ class _Reader:
             raise BadInput("lines are missing from it", hint=_AGAIN)
 
     def _safe(self, found: dict[str, Any]) -> MemoryRecord:
-        """Return a record without secrets and with the tokens of its text."""
+        """Return a record without secrets in its text, title, branch, names and metadata. A message or row gets its
+        number of tokens.
+        """
         kind = found["record"]
         if kind == "session":
             return {**found, **{name: self._redacted(found[name]) for name in ("title", "branch") if found.get(name)}}
@@ -182,7 +186,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_name(value: object) -> bool:
-    """Return True for the id of a session, as it can be printed."""
+    """Return True for text that can be the id of a session: not empty, and printed as it is."""
     return isinstance(value, str) and bool(value) and printed_name(value) == value
 
 
@@ -209,7 +213,9 @@ def _one_of(kind: type[StrEnum]) -> _Check:
 
 
 def _list_of(*checks: _Check) -> _Check:
-    """Return a check for a list: each item passes the check or, given several, consists of items that pass one each."""
+    """Return a check for a list whose items all pass the check. Given several checks, each item must be a list with as
+    many parts, which pass one check each, in order.
+    """
 
     def check(value: object) -> bool:
         if not isinstance(value, list):
@@ -230,7 +236,7 @@ def _items_of(*checks: _Check) -> _Check:
 
 
 def _is_object(value: object) -> bool:
-    """Return True for an object that is not nested too deeply to be written as JSON again."""
+    """Return True for an object of at most `_DEEPEST` levels, so that it can be written as JSON again."""
     level: list[object] = [value]
     for _ in range(_DEEPEST):
         level = [

@@ -19,7 +19,7 @@ class EarlierStore:
     """The result of taking a copy of the store back to a moment."""
 
     messages: int
-    """Number of messages."""
+    """Number of messages that were removed, because they came later."""
     operations: int
     """Number of operations that were undone."""
     lost: tuple[int, ...]
@@ -32,7 +32,7 @@ def take_back(operations: Operations, cut_after: Callable[[str], CutResult], mom
     """Undo the operations made after a moment, the newest first, and remove everything else that came after it.
 
     Raise NotUndoable if the memory of that moment cannot be restored: if an operation in force then was undone later,
-    if a later one can no longer be undone, or if rows were folded whose messages are dated later.
+    if a later one cannot be undone (except those in `lost`), or if rows were folded whose messages are dated later.
     """
     history = operations.history()
     later = [done for done in history if done.at > moment]

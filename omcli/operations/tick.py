@@ -63,7 +63,7 @@ class TickReport:
     observe: bool
     """True if observing was due."""
     reflect: bool
-    """True if reflecting was due."""
+    """True if reflecting was due; once the work is done, True if it was due after observing."""
     ahead: bool = False
     """True if observing ahead was due."""
     rows: tuple[Observation, ...] = ()

@@ -37,7 +37,7 @@ class LostAt(StrEnum):
     """No row says it, or a later observation replaced the row."""
     REFLECTING = "reflecting"
     EDITING = "editing"
-    """Its rows were pruned, or resolved by a note."""
+    """Its rows were pruned, resolved by a note, or hidden by undoing the operation that made them."""
     PACKING = "packing"
 
 
@@ -155,9 +155,10 @@ def trace(
 ) -> TextTrace:
     """Follow a text: its words in any form, its names and quotations as written.
 
-    Without `session`, the pack is made for the session that has the newest row with the text or, if no row has it, the
-    newest message. The pack may have rows of other sessions of the same project (`project` if the session has none) or,
-    if `is_everywhere`, of all projects. Raise BadUsage if the text has no words.
+    Without `session`, the pack is made for the session that has the newest row with the text or, if no session's row
+    has it, the newest message. The pack may have rows of other sessions of the same project (`project` if the session
+    has none) or, if `is_everywhere`, of all projects. Raise BadUsage if the text has no words, and IndexDamaged if the
+    index of words is damaged.
     """
     asked = Query.of(text)
     if not asked.words:

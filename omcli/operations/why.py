@@ -34,7 +34,7 @@ _NOW = "9999"
 """Time given to unobserved edits that have none. It sorts after all others."""
 _MOST_DECIDED, _MOST_RELATED = 5, 2
 """Maximum number of decisions and rules since the request (and also of those that name the file) to show with an edit,
-and of earlier ones that share words with it.
+and of those that share words with it.
 """
 _ALIKE = 2
 """Minimum number of uncommon words that an earlier decision or rule shares with the edit."""
@@ -99,9 +99,9 @@ class Asked:
     seq: int = 0
     """`seq` of the message; 0 if none is known."""
     said: Observation | KeptMessage | None = None
-    """A row, or the message if no row reports it."""
+    """A row, or the message itself (see `_SessionView.asked`). None if there is no request."""
     answers: KeptMessage | None = None
-    """The agent's last message before the request, if the request says little by itself."""
+    """The agent's last message before the request, if the request says little by itself, or if no row reports it."""
 
 
 @record
@@ -115,8 +115,8 @@ class FileReason:
     session: Session | None
     asked: Asked
     decided: tuple[Standing, ...]
-    """Decisions and rules of the session since the request, and earlier ones that name the file or share words with the
-    edits, the oldest first."""
+    """Decisions and rules before the edits, the oldest first: the session's last ones since the request, those of it
+    that share the most words with the edits, and the project's last ones that name the file."""
 
 
 @record
@@ -150,7 +150,7 @@ def why_rule(store: Store, text: str, query: LogQuery, *, limit: int) -> tuple[R
     """Return the decisions, instructions, preferences and corrections that say a text, best first.
 
     Each contains more than half of the text's words or of their total weight, where a common word weighs a quarter.
-    Raise BadUsage if the text has no words.
+    Raise BadUsage if the text has no words, and IndexDamaged if the index of words is damaged.
     """
     asked = Query.of(text).words
     if not asked:
@@ -178,8 +178,8 @@ def _rule_reason(store: Store, rule: Standing, asked: Sequence[str]) -> RuleReas
 
 
 def _standing(store: Store, row: Observation) -> Standing:
-    """Return a row with the last row that replaced it, directly or through others. If the first of these rows has the
-    same kind, type and text, it stands in place of the row.
+    """Return a row with the last row that replaced it, directly or through others, or without one if one of these was
+    forgotten. If the first of these rows has the same kind, type and text, it stands in place of the row.
     """
     latest, is_kept = row, True
     while latest.superseded_by:
@@ -373,8 +373,8 @@ class _SessionView:
         self._times = {each.seq: each.at for each in said}
 
     def asked(self, edits: _Edits) -> Asked:
-        """Return the person's last request or question before edits. It is a row, or the message itself if the message
-        is not observed yet, if no row reports it, or if the person said the same several times.
+        """Return the person's last request or question before edits: its row, or its message if the row cites
+        several prompts. If the last prompt is not observed yet, or no row reports a request, return that prompt.
         """
         asked = [row for row in self._rows if row.type in ASKED and not row.text.startswith(AGENT)]
         said_at = ((row, self._prompts.intersection(row.sources) or row.sources[:1]) for row in asked)
@@ -399,7 +399,9 @@ class _SessionView:
         return next(iter(self._store.messages.by_seq([seq])), None)
 
     def _is_before(self, seq: int, edits: _Edits) -> bool:
-        """Return True if a message came before edits. A history of prompts may arrive before the session itself."""
+        """Return True if a message arrived before edits and is not dated later: a history of prompts may arrive before
+        the session itself.
+        """
         at = self._times.get(seq)
         return seq < edits.through and not (at and edits.at and at > edits.at)
 
@@ -409,7 +411,9 @@ class _SessionView:
         return [row for row in rows if since <= row.sources[0] and self._is_before(row.sources[0], edits)]
 
     def related(self, text: str, edits: _Edits) -> list[Observation]:
-        """Return the decisions and rules before edits that share the largest numbers of uncommon words with a text."""
+        """Return up to `_MOST_RELATED` decisions and rules before edits, those that share the most uncommon words with
+        a text (at least `_ALIKE`).
+        """
         words = content_terms(text)
         shared = [(len(words & (content_terms(row.text) - _USUAL)), row) for row in self.in_force(0, edits)]
         alike = sorted((each for each in shared if each[0] >= _ALIKE), key=lambda each: each[0])

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from omcli.operations.deps import Deps
 
 _NEWEST, _LASTING = 1_250, 150
-"""A block is made from this many of the session's newest observations, and from this many notes and observations of
-`_LASTING_TYPES`, however old they are, so that it takes the same time for any session.
+"""A block is made from `_NEWEST` of the session's newest observations, and from `_LASTING` notes and as many
+observations of `_LASTING_TYPES`, however old they are, so that it takes the same time for any session.
 """
 _LASTING_TYPES = (
     *(Type.REQUEST, Type.QUESTION, Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE),

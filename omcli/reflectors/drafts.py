@@ -77,9 +77,10 @@ _WHO = lazily(
 def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     """Return items for the lasting facts among the rows, except for facts that already are items.
 
-    Lasting facts are unsettled, verified observations: preferences, permanent instructions and corrections,
-    high-priority decisions that choose something, and facts about the user or the project. Very short, very long and
-    heard rows are not among them.
+    Lasting facts are unsettled, verified observations: preferences, instructions (of those that rules found, the
+    important ones), important or permanent corrections, high-priority decisions that choose something for good, and
+    facts about the user or the project. Of what agents say, only preferences and instructions are among them. Very
+    short, very long and heard rows are not.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -246,9 +247,8 @@ def are_of_projects(rows: Iterable[Observation]) -> bool:
 
 
 def is_newer_rule(new: Observation, old: Observation) -> bool:
-    """Return True if `new` is a verified rule of the user, later than `old`, and about the subject of each rule in it.
-
-    A reflection is never newer, because it only repeats rules.
+    """Return True if `new` is a verified rule of the user, later than `old`, and about the subject of all rules in
+    `old`. A reflection is never newer, because it only repeats rules.
     """
     is_later = new.kind is not Kind.REFLECTION and (old.dated, old.id) < (new.dated, new.id)
     is_ruling = is_later and is_trusted(new) and bool(rules_of_user(new))
@@ -264,7 +264,9 @@ def part_of_material(material: Material, rows: Sequence[Observation], counter: T
 
 
 def may_replace(text: str, rows: Iterable[Observation]) -> bool:
-    """Return True if text may take the place of rows: it is short, and has all anchors of the high-priority rows."""
+    """Return True if text may take the place of rows: it has at most `LONGEST` characters, and all anchors of the
+    high-priority rows.
+    """
     if len(text) > LONGEST:
         return False
     said = [searchable(text)]

@@ -40,7 +40,7 @@ class ModelReflector:
 
         The result is empty if the model could not make the rows shorter. If no reply can be used, raise the error of
         the last one: Unusable, CutOff or Refused. Any other ProviderFailed except PromptTooLong ends the attempts, and
-        is raised unless an earlier reply made the rows shorter. NotAllowed and BadConfiguration are raised in any case.
+        is raised unless an earlier reply made the rows shorter. NotAllowed and BadConfiguration are raised even then.
 
         After PromptTooLong, the rows are folded in smaller parts. The rows of a part that fails stay unchanged. So do
         all further rows after two failed parts, or after eight prompts that were too long. Once a part is folded, any

@@ -82,7 +82,7 @@ class ValidatedReflection:
     written: int
     """Number of tokens in the reflections alone."""
     holds: bool
-    """True if enough of the reply is valid to use any of it."""
+    """True if enough of the reply is valid to use any of it, and any row would be left."""
 
 
 def validate(
@@ -142,8 +142,8 @@ class _CheckedReply:
     def reflect(self, proposed: ProposedRow) -> None:
         """Replace the rows that a reflection cites, except for those that must stay (`_may_go`).
 
-        Reject the reflection if `_source_rows` returns none, or if it is about none of them. If it speaks for the user,
-        also reject it without a trusted row of the user, or as a wish with a heard word (`_says_heard`).
+        Reject the reflection if `_source_rows` returns none, or if it says nothing of any. A wish, or text that speaks
+        for the user, also needs a trusted row of the user, and a wish no heard word (`_says_heard`).
         """
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)

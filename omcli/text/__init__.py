@@ -1,1 +1,1 @@
-"""Text processing that does not depend on the memory: terms, anchors, dates, secrets, similarity."""
+"""Text processing that does not depend on the memory, such as terms, anchors, dates, secrets and similarity."""

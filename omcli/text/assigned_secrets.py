@@ -357,7 +357,9 @@ def _is_strong_key(value: str) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Return True if the value can hardly be a word: it has letters, digits, and capitals or symbols among them."""
+    """Return True if the value can hardly be a word: it has eight characters or more, letters and digits, and symbols
+    or quick changes between letters and digits, or small letters and capitals.
+    """
     if len(value) < 8 or not _is_mixed(value) or any(map(str.isspace, value)) or _PATH.match(value):
         return False
     has_symbol = any(not character.isalnum() and character not in "-_.:/," for character in value)

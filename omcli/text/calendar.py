@@ -59,7 +59,7 @@ UNITS = {
     **dict.fromkeys(("month", "monat", "monaten", "mois", "mes", "mese"), "month"),
     **dict.fromkeys(("year", "jahr", "jahren", "an", "ans", "año"), "year"),
 }
-"""Units by singular name. `unit_of` also handles plurals."""
+"""Units by name. `unit_of` also handles plurals that end in `s`."""
 STEPS = {"last": -1, "this past": -1, "this": 0, "the": 0, "next": 1, "coming": 1, "this coming": 1}
 DAYS = {
     "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "tomorrow": 1, "yesterday": -1,
@@ -149,7 +149,8 @@ def is_ahead(found: re.Match[str]) -> bool:
     """Return True if "in three days" means a point in the future.
 
     It can also be a duration ("built in three days", "the best in two weeks") or a rate ("three calls in a week"). So
-    the clause must be about the future, begin with the date, or have a word such as "is" or "back" right before it.
+    the clause must be about the future, begin with the date, or have a word such as "is" or "back" right before it, but
+    none such as "can" or "best".
     """
     told, (before, after) = tense(found), _around(found)
     if told is Tense.OVER or _COULD.search(f"{before} | {after}"):

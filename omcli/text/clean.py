@@ -6,7 +6,7 @@ from omcli.base import lazily
 
 _REPLACEMENT = "\ufffd"
 _UNSPACED = "\u2e80"
-"""First character of the scripts written without spaces between words."""
+"""First character of a range with Chinese, Japanese and other scripts written without spaces between words."""
 
 _UNSTORABLE = lazily("[\0\ud800-\udfff]")
 # Escape sequences: CSI (colours, cursor), OSC and similar ones up to their end on the same line, or two characters.
@@ -98,7 +98,8 @@ def quoted(text: str) -> str:
 
 
 def is_word_split(text: str) -> bool:
-    """Return True if text contains no characters of scripts written without spaces between words.
+    """Return True if text has no character from U+2E80 on, so none of Chinese, Japanese and the like, which are written
+    without spaces between words.
 
     Callers can then skip patterns for these scripts, which are slow to compile because of their long character ranges.
     """

@@ -30,8 +30,9 @@ _MONTHS = "January February March April May June July August September October N
 def instant(value: object) -> str | None:
     """Return a time from a transcript as a canonical instant, or None if it is not a time from 1970 to 9999.
 
-    Accepts ISO 8601 text (with `Z`, an offset, or neither), and seconds, milliseconds, microseconds or nanoseconds
-    since 1970 (up to the year 2286) as a number or as text with at least nine digits before any decimal point.
+    Accepts ISO 8601 text (with `Z`, an offset, or neither), and seconds since 1970, as a number or as text with at
+    least nine digits before any decimal point. A number from 10^10 on counts as milliseconds, microseconds or
+    nanoseconds, whichever gives a time from 1973 to 2286.
     """
     if isinstance(value, bool) or value is None:
         return None

@@ -138,7 +138,7 @@ _ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REF
 
 _CODE = lazily(r"`([^`\n]{1,200})`")
 _UNSPACED = lazily(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
-"""Characters of scripts written without spaces. They end a word, just as spaces and backticks do."""
+"""Chinese, Japanese and Korean characters. They end a word, just as spaces and backticks do."""
 _PUNCTUATION = ".,:;!?"
 _PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
 """An ordinary word. It cannot contain an anchor, so it is not searched."""
@@ -185,9 +185,8 @@ _NAMES = lazily(r"(?<![\w-])(?!CRITICAL|IMPORTANT)[A-Z]{6,}(?![\w-])|(?<=\bbranc
 
 
 def unknown_names(text: str, sources: Sequence[str]) -> tuple[str, ...]:
-    """Return the anchors, names in capitals and branches in `text` that none of the sources contains.
-
-    Words in capitals are compared without case, because a row may emphasise words of its sources.
+    """Return the anchors, names in capitals and branches in `text` that none of the sources (see `unknown_anchors`)
+    contains. Names and branches are compared without case, because a row may emphasise words of its sources.
     """
     unknown = unknown_anchors(text, sources)
     if not (names := _NAMES.findall(text)):

@@ -1,9 +1,9 @@
 """Redaction: removing secrets and <private> blocks from text before it is stored or sent.
 
-Secrets are keys of a known form (the table `FORMATS`), and what the rules in `secret_rules.py` find: values assigned to
-a name such as `password`, private keys, and passwords in URLs and commands. For speed, patterns are tried only
-at candidates found by a fast search. Keys of a known form are tried at the start of a long run of letters, digits, `-`
-and `_`. Colour codes are skipped.
+Secrets are keys of a known form (the table `FORMATS`), and what the rules in `secret_rules.py` find, such as values
+assigned to a name like `password`, private keys, cookies, and passwords in URLs and commands. For speed, patterns are
+tried only at candidates found by a fast search. Keys of a known form are tried at the start of a long run of letters,
+digits, `-` and `_`. Colour codes are skipped.
 
 No match ends inside an escape sequence or takes only one of a JSON string's quotes.
 """

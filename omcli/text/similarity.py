@@ -29,7 +29,8 @@ def folded_text(text: str) -> str:
 
 
 def says(other: str, text: str) -> bool:
-    """Return True if `other` contains at least three quarters of the anchors in `text`, and half of the other words.
+    """Return True if `other` contains at least three quarters of the anchors in `text`, and at least half of its other
+    words.
 
     Anchors are compared without case. Common words count a quarter.
     """
@@ -41,7 +42,9 @@ def says(other: str, text: str) -> bool:
 
 
 def is_about(other: str, text: str) -> bool:
-    """Return True if `other` contains one of the anchors in `text`, or at least a fifth of its words."""
+    """Return True if `other` contains one of the anchors in `text`, or at least a fifth of its words, or if `text` has
+    no words.
+    """
     return any(name and name in other for name in anchors(text)) or share(other, text) >= LEAST_TOUCHED
 
 
@@ -109,7 +112,7 @@ _PREFIXES = lazily(
     r"[*_`\"'\]\s]{0,9}:))+",
     re.IGNORECASE,
 )
-"""List marks, and words that name the user, the agent or an output as the speaker."""
+"""List marks, and words that name the user, the agent, an output or a paste as the speaker, also after a priority."""
 _IGNORED = lazily("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Letters and marks that are not displayed."""
 _WORD = lazily("(?:[a-z0-9\x80-\U0010ffff]+[+#%]*)+")

@@ -34,7 +34,8 @@ def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> 
 
 
 def each_spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> Iterator[str]:
-    """Yield each day, month, year, week or quarter mentioned in text, in the notation of `calendar`.
+    """Yield the days, months, years, weeks, weekends and quarters mentioned in text, in order and in the notation
+    of `calendar`. Repeated ones are yielded again.
 
     `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC. If `at` is None, only
     full dates are resolved. The day of speaking is yielded only if no other date is. Inline code is skipped.
@@ -318,7 +319,7 @@ def _part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _end_of(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `EOM`, `EOQ`, `EOY` to the last day of the month, quarter or year."""
+    """Resolve `EOM`, `EOQ`, `EOY`, but not `eom`, to the last day of the month, quarter or year."""
     if not said.has_capital(found, "unit"):
         return None
     spoken = calendar.unit_from(said.today, {"m": "month", "q": "quarter", "y": "year"}[found["unit"][-1]], 0)

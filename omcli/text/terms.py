@@ -78,7 +78,7 @@ _TERM = r"\w+(?:[-./:#@]+\w+)*"
 _TERMS = lazily(_TERM)
 _CAPITAL_INSIDE = lazily(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_TERM})")
 _WIDE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
-"""A run of characters of scripts without spaces. Compiled only if needed, because that takes as long as reading 100
+"""A run of Chinese, Japanese or Korean characters. Compiled only if needed, because that takes as long as reading 100
 rows.
 """
 _FIRST_WIDE = "\u3040"
@@ -94,7 +94,7 @@ def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
     """Return the terms of each text: identifiers, paths and numbers verbatim, and other words in lower case without
     endings.
 
-    Scripts without spaces yield pairs of characters. Function words and single letters are left out.
+    Chinese, Japanese and Korean text yields pairs of characters. Function words and single letters are left out.
     """
     forms = cache(_terms)  # most words occur many times
     return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
@@ -124,7 +124,7 @@ def _terms(token: str) -> tuple[str, ...]:
 
 
 def split_cjk(text: str) -> str:
-    """Return text with each run of characters of a script without spaces as overlapping pairs and the last character:
+    """Return text with each run of Chinese, Japanese or Korean characters as overlapping pairs and the last character:
     "東京都" becomes "東京 京都 都".
 
     So a word of two characters is found anywhere, and a single one as the beginning of a pair.

@@ -83,7 +83,7 @@ class Wiring:
         self._functions = functions or {}
         self._opened: list[SqliteStore] = []
         self.may_write = False
-        """True once the store was to be opened for writing, even if that failed."""
+        """True once `store` was to be opened for writing, even if that failed."""
         if copy is not None:
             self.store = self.reading = self.store_or_empty = copy
             self._opened.append(copy)
@@ -200,7 +200,7 @@ class Wiring:
 
     @contextmanager
     def apart(self) -> Iterator[Wiring]:
-        """Yield the same wiring with a temporary store, which is deleted at the end.
+        """Yield a wiring with the same settings and a temporary store, which is deleted at the end.
 
         Only the ledger of the usual store is used, so that model costs count towards its limits.
         """
@@ -209,8 +209,8 @@ class Wiring:
 
     @contextmanager
     def estimating(self) -> Iterator[tuple[Wiring, CallList]]:
-        """Yield the same wiring on a private copy of the store, and a list of the calls that it would make, which grows
-        as it works. No model is called.
+        """Yield a wiring with the same settings on a private copy of the store, and a list of the calls that it would
+        make, which grows as it works. No model is called.
         """
         from omcli.operations.estimate import CallList
 
@@ -220,8 +220,8 @@ class Wiring:
 
     @contextmanager
     def as_of(self, moment: str) -> Iterator[tuple[Wiring, EarlierStore]]:
-        """Yield the same wiring at a moment, on a private copy of the store as it was then, and the result of taking
-        the copy back. Raise the errors of `operations.replay.take_back`.
+        """Yield a wiring with the same settings at a moment, on a private copy of the store as it was then, and the
+        result of taking the copy back. Raise the errors of `operations.replay.take_back`.
         """
         from omcli.operations.replay import take_back
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 def consolidate_input(
     wiring: Wiring, session: str | None, named: Sequence[Path] | None, *, takes_in: bool, read_only: bool
 ) -> tuple[ConsolidateInput, KnownFiles]:
-    """Return the maintenance to do and the files found. `named` places override those in the settings.
+    """Return the maintenance to do and the files found. `named` places are searched instead of those in the settings
+    and of all files ingested before. For one `session`, there are no notes, vectors or backups.
 
     Unless `takes_in`, no files are searched for. With `read_only`, the store is only read.
     """
@@ -116,8 +117,8 @@ def changed_files(
     others: bool,
     without: Path | None,
 ) -> KnownFiles:
-    """Return the new and changed files in some places, by default the folders of known agents. With `others`, include
-    all files ingested before.
+    """Return the new and changed files in some places, by default the folders of known agents. With `others`, all files
+    ingested before are looked at too.
 
     Files in the folder `without` are skipped. A file is read again with the format and session with which it was
     ingested before.
@@ -157,7 +158,7 @@ def _is_nothing_to_read(path: str) -> bool:
 def _as_it_is(
     origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]
 ) -> IngestedFile | None:
-    """Return the state that the file will have once all of it is ingested, or None if it cannot be read."""
+    """Return the state that the file will have once all of it is ingested, or None if it cannot be looked at."""
     if origin.terms not in by_terms:
         by_terms[origin.terms] = terms(format_name, session)
     try:

@@ -105,7 +105,7 @@ class _Look:
             self.files[path] = (*state, *logged)
 
     def _is_first(self, found: os.stat_result) -> bool:
-        """Record that a file or folder was seen. Return False if it was seen before, under another name."""
+        """Record that a file or folder was seen. Return False if it was seen before, even under another name."""
         key = (found.st_dev, found.st_ino)
         is_first = key not in self._seen
         self._seen.add(key)

@@ -138,8 +138,8 @@ def _whole(stream: BinaryIO) -> bytes:
 
 @contextmanager
 def lines_of(name: str) -> Iterator[Iterable[bytes]]:
-    """Open a file or standard input as lines, which can be read without waiting: a pipe is read to its end first. Raise
-    NoInput if reading fails, BadInput for a directory.
+    """Open a file or standard input as lines, which can be read without waiting: anything but a file is read to its end
+    first. Raise NoInput if reading fails, BadInput for a directory.
     """
     with _input_errors():
         if name != STDIN and Path(name).is_dir():
@@ -158,7 +158,7 @@ def lines_of(name: str) -> Iterator[Iterable[bytes]]:
 
 
 def _is_file(name: str, stream: BinaryIO) -> bool:
-    """Return True for a file, and False for a pipe or a device, which can be read only once."""
+    """Return True for a named file, and False for standard input, a pipe or a device, which may be read only once."""
     return name != STDIN and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
@@ -339,13 +339,13 @@ def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
 
     if isinstance(error, CannotWrite):
         with suppress(OmError):
-            compact_log(wiring.store.database)  # in which lies what could not be stored, and takes the room
+            compact_log(wiring.store.database)  # it holds what could not be stored, and takes up space
     return SpoolFile(wiring.settings.db, error, make_store=wiring.temporary)
 
 
 def take_in(wiring: Wiring, store: SqliteStore) -> None:
-    """Store what waits in the spool, and report it. If the disk is full or fails, the rest goes on waiting, because the
-    run may free space.
+    """Store the inputs that wait in the spool, and report this. If the disk is full or fails, the rest goes on waiting,
+    because the run may free space.
 
     Raise TryAgain if another process writes for too long.
     """
@@ -368,8 +368,8 @@ def take_in(wiring: Wiring, store: SqliteStore) -> None:
 
 
 def _read_left(path: str, deps: Deps, tell: Callable[[str], None]) -> int:
-    """Store the messages of a transcript that a hook left, and return the number of new ones. `tell` reports why one
-    cannot be read. Raise the errors of the store.
+    """Store the messages of a transcript that a hook left, and return the number of new ones. Raise an error in
+    `PASSING`, after which the transcript can be stored later; `tell` reports any other error.
     """
     from omcli.operations.ingest.files import FileInput, ingest_files
 

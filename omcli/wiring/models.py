@@ -386,8 +386,8 @@ def _compression(role: ModelSettings, settings: Settings) -> Compression:
 
 
 def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
-    """Return the price of a reply in US dollars, or None if the price or a token count is unknown. The user's own
-    prices take precedence.
+    """Return the price of a reply in US dollars (0 for a local model without one), or None if the price or a token
+    count is unknown. The user's own prices take precedence.
     """
 
     from omcli.providers import endpoints

@@ -184,7 +184,7 @@ _PATIENCE = 60
 
 
 def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:
-    """Return the result of a function. If it needs the key of a file, find that first. Raise as `learn_key` does."""
+    """Return the result of a function. If it raises NoKey, learn the key and try again. Raise as `learn_key` does."""
     try:
         return use()
     except NoKey as error:
@@ -194,7 +194,7 @@ def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:
 
 def learn_key(settings: Settings, name: str) -> None:
     """Let this process open files that are encrypted with the key that has this name. Raise NoKey if it is missing or
-    cannot be read, and BadKey if another one is in its place.
+    cannot be read, BadKey if anything else is in its place, and the errors of `key_printed`.
     """
     from omcli.sqlite.cipher import learn, name_of
 
@@ -209,7 +209,7 @@ def learn_key(settings: Settings, name: str) -> None:
 
 def new_key(settings: Settings) -> str:
     """Return the key for a store that is to be encrypted. A new one is made and kept if the settings name no place, or
-    a file that is missing. Raise NoKey if it cannot be kept or read.
+    a file that is missing. Raise NoKey if it cannot be kept or read, and BadKey if it is not valid.
     """
     from secrets import token_hex
 
@@ -263,8 +263,8 @@ def _key_in(place: str, settings: Settings, *, name: str) -> str | None:
 
 
 def key_printed(line: str, *, seconds: float = _PATIENCE) -> str:
-    """Return what a command prints. It is run without a shell, and can ask on the terminal if there is one. Raise NoKey
-    if it fails or takes too long, and BadConfiguration if it cannot be run.
+    """Return the output of a command, run without a shell. It can ask on the terminal if there is one. Raise NoKey if
+    it cannot be started, fails or takes too long, and BadConfiguration if it cannot be parsed or is not found.
     """
     import subprocess
 

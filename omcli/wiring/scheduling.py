@@ -26,7 +26,7 @@ _SECONDS = 60
 
 
 def job(name: str, when: When, settings: Settings, files: Files) -> Job:
-    """Return a command for the scheduler that uses the same store and settings as this run.
+    """Return a job for the scheduler: the command `name` of om, with this run's store and configuration files.
 
     Settings in `_PASSED` are passed on as flags if a flag or variable sets them. Other flags and variables are not
     passed on; configuration files are read again. Raise BadUsage if a file name cannot be used in a schedule.
@@ -53,7 +53,7 @@ def om_command() -> tuple[str, ...]:
 
 
 def try_out(job: Job) -> None:
-    """Start `om` as a scheduler does, with almost no environment. Raise BadConfiguration if that fails."""
+    """Run `om --version` as a scheduler would, with almost no environment. Raise BadConfiguration if that fails."""
     words = (*om_command(), "--version")
     try:
         process = subprocess.run(
@@ -87,8 +87,8 @@ def is_open(keys: Path) -> bool:
 
 
 def _options(settings: Settings, files: Files) -> list[str]:
-    """Return flags for the settings that flags or variables set, and for files that would not be found without this
-    environment.
+    """Return flags for the settings in `_PASSED` that flags or variables set, and for files that would not be found
+    without this environment.
     """
     said = {key: settings.origin(key) for key in _PASSED}
     flags = []

@@ -180,7 +180,9 @@ class PromptQueue:
         return {"waiting": waiting, "removed": packed_counts(self._removed)}
 
     def operation(self, entry: Record) -> Iterator[WaitingPrompt]:
-        """Apply a `queue-operation` record. Yield the prompt that it gives to the agent, unless already yielded."""
+        """Apply a `queue-operation` record. If it is a removal that gives a prompt to the agent, yield the prompt,
+        unless already yielded.
+        """
         kind, content = entry.get("operation"), entry.get("content")
         if kind == "enqueue":
             self._waiting.append(WaitingPrompt(content, entry.get("timestamp")))

@@ -156,8 +156,8 @@ def content_of(parts: object) -> Content:
 
 
 def prompt_text(said: str) -> str:
-    """Return a person's words without injected text, and the paths of attached files. Return "" if all of the text is
-    injected.
+    """Return a person's words without injected text, and the paths of attached files other than images. Return "" if
+    all of the text is injected.
     """
     words = said.lstrip()
     if words.startswith(_INJECTED):

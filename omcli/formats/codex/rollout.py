@@ -174,7 +174,7 @@ class Rollout:
         return iter(items) if self._zone is None else map(partial(_with_offset, self._zone), items)
 
     def _settled(self, entry: Record) -> Iterator[Item]:
-        """Yield the answer held back, or a `Skip` if it is the summary in this record, a compaction."""
+        """Yield the answer held back, or a `Skip` if this record is a compaction with the same summary."""
         answer, self._answer = self._answer, None
         if answer is not None:
             compaction = record(entry.get("payload")) if text(entry.get("type")) == "compacted" else {}

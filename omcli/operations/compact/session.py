@@ -164,7 +164,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
 
 
 def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
-    """Observe the pending messages. Return the model's error if it gives no usable reply, otherwise None."""
+    """Observe the pending messages, while a step is left. Return the model's error if it fails, otherwise None."""
     try:
         for _step in observe_session(session_id, deps, batches=steps.left):
             steps.done += 1
@@ -265,7 +265,7 @@ def _is_earlier(row: Observation) -> bool:
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
     """Fold rows in one operation, until they fit, folding no longer helps, or no step is left. Return the model's error
-    if it gives no usable reply, otherwise None.
+    if it fails, otherwise None.
     """
     operation = cache(lambda: _operation(room))  # begun with the first rows that are folded
     while steps.left != 0 and not room.holds(room.rows()):

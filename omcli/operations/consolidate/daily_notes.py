@@ -58,7 +58,7 @@ class NoteReport:
 def keep_notes(
     notebook: Notebook, deps: Deps, archiving: ArchivePolicy, *, extend: Callable[[], None]
 ) -> Iterator[NoteReport]:
-    """Ingest new text in the notes, observe it and reflect on it, day by day; then archive notes that are due.
+    """Day by day, ingest new text in the note, observe it, reflect on it, and archive the note if it is due.
 
     A note is archived once all of it is observed and reflected on and its lasting facts are in `MEMORY.md`, so an
     interrupted run can be repeated. Once a model is unavailable, notes are only ingested. Forgotten facts are removed

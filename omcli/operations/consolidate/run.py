@@ -32,7 +32,9 @@ IDLE_SECONDS = 600
 _OF_ONE_FILE = (BadInput, NoInput, TryAgain)
 """Errors that concern a single file. After any other error, the next file would fail too."""
 _DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
-"""Exit codes, the most decisive first: faults of the program or the disk precede those of a model or a file."""
+"""Exit codes, the most decisive first: faults of the program or the disk precede those of a model or a file. All other
+codes precede these.
+"""
 
 
 @record
@@ -113,7 +115,7 @@ class ConsolidateReport:
 
     @contextmanager
     def part(self, name: str, about: str = "") -> Iterator[None]:
-        """Record an error raised in the `with` block."""
+        """Record an OmError raised in the `with` block, and go on after the block."""
         try:
             yield
         except OmError as error:
@@ -210,8 +212,8 @@ def _look_after(
     done: ConsolidateReport,
     extend: Callable[[], None],
 ) -> None:
-    """Observe the pending messages of ended sessions, and reflect on sessions that are due. If a session is requested,
-    do both for that session alone.
+    """Observe the pending messages of ended sessions, and reflect on those of them that are due. If a session is
+    requested, do both for that session alone.
     """
     with done.part(_SESSIONS):
         wanted = [each for each in deps.store.sessions.summaries() if agenda.session in (None, each.session.id)]
@@ -232,8 +234,8 @@ def _look_after(
 
 
 def is_active(summary: SessionSummary, clock: Clock) -> bool:
-    """Return True if the session's last message is less than `IDLE_SECONDS` old. Messages without a date or dated in
-    the future do not count.
+    """Return True if the last date of the session's messages is less than `IDLE_SECONDS` ago, and False if it is in the
+    future or no message has a date.
     """
     return summary.last_at is not None and clock.after(-IDLE_SECONDS) < summary.last_at <= clock.now()
 
@@ -246,7 +248,7 @@ def _consolidate_session(
     in_any_case: bool,
     extend: Callable[[], None],
 ) -> SessionReport | None:
-    """Observe and reflect on a session. Return None if nothing was done."""
+    """Observe and reflect on a session. Return None if there are no new rows and no reflection was tried."""
     session, observations, reflection = summary.session.id, 0, None
     try:
         if not summary.is_observed and Lane.OBSERVE not in missing:
@@ -277,7 +279,7 @@ def _keep_notes(
 class DueSession:
     session: str
     pending: int
-    """Number of stored messages that would be observed."""
+    """Number of counted messages (see `Message.is_counted`) that would be observed."""
     reflect: bool
 
 

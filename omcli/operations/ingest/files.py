@@ -68,8 +68,8 @@ class FileReport:
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
-    """Number of messages that were already stored or that occur twice. New, known and spooled messages together are all
-    counted messages of the main thread or, if there is none, of the side chains.
+    """Number of messages that were already stored, occur twice or were forgotten. New, known and spooled messages
+    together are all counted messages of the main thread or, if there is none, of the side chains.
     """
     spooled: int = 0
     """Number of messages that wait in the spool, because the store could not take them (`spooled_for`)."""
@@ -206,7 +206,9 @@ class MessageWriter:
         the number of earlier occurrences of each message (`Identities.counted`).
         """
         self.new, self.known, self.spooled = TranscriptCounts(), TranscriptCounts(), TranscriptCounts()
-        """Messages that were not in the store, messages that were or that occur twice, and messages in the spool."""
+        """Messages that are new, messages that were already stored, occur twice or were forgotten, and messages in the
+        spool.
+        """
         self.left_out: Counter[str] = Counter()
         """Number of messages whose text was forgotten (`forgotten`), and of those that are not stored because memory is
         off in their project (`off`).

@@ -118,7 +118,7 @@ class TranscriptCounts:
 
     @property
     def found_nothing(self) -> bool:
-        """True if there were records and all of them were faulty."""
+        """True if no message was found, and records were skipped, all of them as faulty."""
         return bool(self.faults) and self.faults == self.skipped and not self.main and not self.side
 
 

@@ -48,7 +48,7 @@ def ingest(
     it contains the session's next messages: they are new even if the same text was stored before, unless their id or
     time is known. `project` is used if the session has none.
 
-    Raise BadInput if no record is a valid message, and StoreLocked or InputOutput if storing fails.
+    Raise BadInput if all records are faulty, and StoreLocked or InputOutput if storing fails.
     """
     tally, said = TranscriptCounts(), list[Message]()
     for item in transcript.items:

@@ -136,8 +136,8 @@ def _projects(batch: Batch, project: str | None, deps: Deps) -> dict[int, str]:
 
 
 def _project_of(cwd: str, project: str | None, deps: Deps) -> str:
-    """Return the project of a directory: the session's project if it contains the directory; otherwise the nearest
-    known project that contains the directory but not the session's project; otherwise the directory itself.
+    """Return the project of a directory: of the directory and the folders above it, the first that is the session's
+    project or another known one. If it lies above the session's project, or there is none, return the directory.
     """
     own = PurePath(project) if project else None
     for folder in (PurePath(cwd), *PurePath(cwd).parents):
@@ -302,7 +302,7 @@ class ProvisionalRows:
     def over(self, stored: Sequence[Observation], tail: frozenset[int]) -> tuple[Observation, ...]:
         """Return the stored rows, followed by the rows here whose messages are not all in the tail.
 
-        Stored rows that these replace are left out.
+        The text of the latter gets a mark. Stored rows that they replace are left out.
         """
         rows = tuple(row for row in self.rows if not tail.issuperset(row.sources))
         ids = {row.id for row in rows}

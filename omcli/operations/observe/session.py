@@ -237,7 +237,7 @@ def observe_files(
     """Ingest and observe each input, and yield its report. An error in one input does not stop the others.
 
     `session` overrides the sessions named in the inputs. `each` is called with every stored row, because the rows of a
-    transcript may not all fit into memory. If the model fails, the remaining inputs are only ingested. Messages in the
+    transcript may not all fit into memory. Once the model is unavailable, inputs are only ingested. Messages in the
     spool are not observed.
     """
     is_asked = True

@@ -56,7 +56,7 @@ class GlobalPlan:
     batches: tuple[GlobalBatch, ...]
     """Rows to fold. The batches of each project are in order, the oldest first."""
     kept: int
-    """Number of visible rows that are not folded."""
+    """Number of visible rows, apart from items, that are in no batch."""
 
 
 @record
@@ -75,12 +75,13 @@ def reflect_cross_session(
     deps: Deps, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
 ) -> GlobalReflection:
     """Fold rows that are at least `min_age` days old, whatever their session, by project, in batches of up to
-    `batch_tokens`. Pinned and open rows, items, and rows that were folded across sessions before are kept.
+    `batch_tokens`. Pinned and open rows, items, and rows made by folding across sessions are kept.
 
     All batches are reflected on first. If any can be folded, the store is then copied, and everything is written in one
-    transaction. Rows that yielded nothing before, or whose folding was undone, are skipped until they change, unless
-    `again` is set. If the model fails, no row is changed and the error names the batch. `dry_run` only returns the
-    plan. Raise StaleBatch if another process has hidden some of the rows, and the reflector's errors.
+    transaction. Rows that yielded nothing before, that the last fold left, or whose folding was undone, are skipped
+    until they change, unless `again` is set. If the model fails and rules do not stand in for it, no row is changed and
+    the error names the batch. `dry_run` only returns the plan. Raise StaleBatch if another process has hidden some of
+    the rows, and the reflector's errors.
     """
     plan = _plan(deps, before=end_of_age(deps.clock.now(), min_age), batch_tokens=batch_tokens)
     if dry_run or not plan.batches:
@@ -126,7 +127,9 @@ def batches_of(rows: Iterable[RowOutline], *, batch_tokens: int, counter: TokenC
 
 
 def end_of_age(now: str, days: float) -> str:
-    """Return the instant before which rows are at least this many days old. Fractions of a second don't count."""
+    """Return the instant before which rows are at least this many days old, or "" if there is none. Fractions of a
+    second don't count.
+    """
     try:
         last = datetime.fromisoformat(now.removesuffix("Z")).replace(microsecond=0) - timedelta(days=days)
         return (last + timedelta(seconds=1)).isoformat(timespec="seconds")
@@ -148,7 +151,7 @@ def ids_of(batch: GlobalBatch, store: Store) -> list[str]:
 
 
 def kept_ids(found: GlobalReflection, store: Store) -> list[str]:
-    """Return the ids of the rows that were not folded."""
+    """Return the ids of the visible rows, apart from items, that were in no batch and are not new."""
     folded = set(chain.from_iterable(batch.rows for batch in found.plan.batches))
     made = {row.id for row in found.reflection.made}
     rows = store.rows.log(LogQuery(kinds=_KINDS, bare=True))

@@ -22,9 +22,9 @@ def reflect_session(
 ) -> Reflection:
     """Fold a session's rows, or with `meta` its reflections.
 
-    Rows that yielded nothing before, or whose folding was undone, are skipped until they change, unless `again` is set.
-    `dry_run` writes nothing. Raise LaneTaken if another process holds the lane, StaleBatch if another process has
-    hidden some of the rows, and the reflector's errors. No row changes in these cases.
+    Rows that yielded nothing before, that the last reflection left, or whose folding was undone, are skipped until they
+    change, unless `again` is set. `dry_run` writes nothing. Raise LaneTaken if another process holds the lane,
+    StaleBatch if another process has hidden some of the rows, and the reflector's errors. No row changes then.
     """
     seen = None if meta else deps.store.rows.changes(session_id)
     rows = rows_to_fold(session_id, deps, meta=meta)
@@ -45,7 +45,8 @@ def reflect_rows(
     """Fold these rows of a session, like `reflect_session`.
 
     `target` overrides the policy's target. `part_of` returns the number of the operation that this reflection belongs
-    to; it is called only if rows are folded. If these are all rows, `seen` is `Rows.changes` before they were read.
+    to; it is called only if something is made or dropped. If these are all rows, `seen` is `Rows.changes` before they
+    were read.
     """
     scope = Scope(session=session_id)
     if not rows:
@@ -96,7 +97,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if one generation has enough reflections to fold, and they need not be skipped."""
+    """Return True if the policy folds generations, and enough reflections (see `rows_to_fold`) need not be skipped."""
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True, bare=True)

@@ -28,8 +28,9 @@ class RuleReflector:
 
         First, repeated and outdated rows are dropped. In a session, repeated commands, resolved failures and edits of a
         file are folded; details of several sessions do not belong together. Then, unless the target is larger than all
-        rows, rows are dropped, the least informative first, until the target is met and a fifth is saved. Rows are
-        never joined to meet `material.most_rows`, because a pack could then choose all of them or none.
+        rows, rows are dropped, the least informative first, until the target is met and a fifth is saved, or until
+        `small` tokens are left. Rows are never joined to meet `material.most_rows`, because a pack could then choose
+        all of them or none.
         """
         items = lasting(material.rows)
         whole = rows_tokens(material.rows, self._counter)

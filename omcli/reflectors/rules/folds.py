@@ -45,8 +45,8 @@ Groups = dict[object, list[Observation]]
 
 
 def by_command(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Fold runs of the same command in the same directory into a count and the last result. Failures that now succeed
-    are included.
+    """Yield a draft for each command that ran several times in a directory, at last with success: the count and the
+    last result. Only settled rows are included, so failures only if they are resolved.
     """
     types = FAILURES | {Type.COMMAND_RUN}
     by_command: Groups = defaultdict(list)
@@ -60,9 +60,8 @@ def by_command(rows: Sequence[Observation]) -> Iterator[Draft]:
 
 
 def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Fold resolved failures of the same command or target into a count and the last failure.
-
-    If few files changed between the last failure and its resolution, the draft names them.
+    """Yield a draft for each command or target with several resolved failures: the count and the last failure. If at
+    most three files changed between the last failure and its resolution, the draft names them.
     """
     changes = [row for row in rows if row.type in FILE_CHANGES and row.sources]
     by_target: Groups = defaultdict(list)
@@ -78,7 +77,9 @@ def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
 
 
 def by_file(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Fold changes to the same file into its final state and the number of edits."""
+    """Yield drafts that fold changes to a file into its final state and the number of edits: one for each file or, if
+    that would be too long or may not replace its rows, several.
+    """
     by_path: Groups = defaultdict(list)
     for row in rows:
         if row.type in FILE_CHANGES and isinstance(path := row.metadata.get("path"), str) and _FILE.match(row.text):
@@ -136,7 +137,9 @@ ALL = (by_command, failures, by_file)
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
-    """Fold rows into `last`, with the total count. If other rows are failures, add the reason of the last of them."""
+    """Return a draft with the text of `last` and the total count. If other rows are failures, add the reason of the
+    last failure.
+    """
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
     what, arrow, outcome = without_times(last.text).partition(" → ")
@@ -148,7 +151,7 @@ def _counted(same: Sequence[Observation], last: Observation, *, status: Status |
 
 
 def _with_change(draft: Draft, same: Sequence[Observation], changes: Sequence[Observation]) -> Draft:
-    """Add the names of the files that were changed before the failure was resolved, if there are at most three."""
+    """Return the draft with the names of the files changed before the failure was resolved, unless over three were."""
     paths = list(dict.fromkeys(found["head"].partition(" ")[2] for row in changes if (found := _FILE.match(row.text))))
     if not 0 < len(paths) <= 3:
         return draft
@@ -269,7 +272,9 @@ class _Statement:
         )
 
     def is_repeated_by(self, other: _Statement) -> bool:
-        """Return True if another row with the same names contains all words of this row, in order, and few others."""
+        """Return True if another row with the same names contains all words of this row (at least four), in order, and
+        few others.
+        """
         if len(self.words) < _FEWEST_WORDS or len(self.words) < _LEAST_SHARED * len(other.words):
             return False
         rest = iter(other.words)
@@ -405,7 +410,8 @@ class WorkingSet:
 
 
 def by_value(working: WorkingSet) -> Iterator[Dropped]:
-    """Yield rows to drop, the least informative first: those that a pack would choose last.
+    """Yield rows to drop, the least informative first: those that a pack would choose last. Before them come rows that
+    quote output, as far as they exceed the part that packs give to output.
 
     Protected, high-priority, open and pinned rows, rows in force, rules of the user, notes and items are never dropped.
     Ordering by age instead was worse: with long chats folded to half of their rows, packs answered an eighth fewer
