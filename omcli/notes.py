@@ -24,7 +24,7 @@ _TRIES = 5
 
 
 class NotesFolder:
-    """A `exchange.daily_notes.Notebook` on disk."""
+    """A notebook on disk (`exchange.daily_notes.Notebook`)."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class NotesFolder:
         return tuple(Note(day=name.removesuffix(_SUFFIX), path=str(self._folder / name)) for name in sorted(names))
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """Return a note's origin and current stamp."""
+        """Return the origin and current stamp of a note."""
         with _reading(Path(note.path)):
             return IngestedFile(origin=self._origin(note), stamp=self._stamp(Path(note.path).stat()))
 

@@ -1,4 +1,4 @@
-"""Token counters by name: approximate ones (the default), fixed numbers of characters per token, and exact tokenizers.
+"""Token counters by name: an approximate one (the default), fixed numbers of characters per token, exact tokenizers.
 
 Exact tokenizers are loaded only when requested, and nothing is downloaded. The tokenizer's rank file must be in
 tiktoken's cache. It is verified and read here, because tiktoken's loader would download a missing or damaged file.
@@ -100,7 +100,7 @@ def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
 
 
 _LINE_END = 89
-"""Weight of a line break that does not follow a gap (`_GAPS`)."""
+"""Weight of a line break that follows neither another one nor a gap (`_GAPS`)."""
 _GAPS = " \t\r\v\f"
 
 _VIEWS = (
