@@ -102,7 +102,7 @@ class NoInput(OmError):
 
 
 class UnknownSession(NoInput):
-    """A session is not in the store, or several ids begin like the one that was given."""
+    """A session is not in the store, or several ids begin with the given one."""
 
     slug = "unknown-session"
 
