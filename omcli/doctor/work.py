@@ -62,8 +62,8 @@ def _pending(doctor: Doctor) -> Iterator[Check]:
 
 
 def _errors(doctor: Doctor) -> Iterator[Check]:
-    """Report work that failed. A failure of the last day is a warning, because it may pass by itself; an older one
-    fails the check.
+    """Report work that failed, and models that are not asked again yet. A failure of the last day is a warning, because
+    it may pass by itself; an older one fails the check.
     """
     if not doctor.has_store:
         return
