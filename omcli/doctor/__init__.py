@@ -43,9 +43,7 @@ class Check:
     text: str
     hint: str = ""
     settle: Callable[[], str] | None = None
-    """Function that mends the fault and returns a word for that; None if there is no fault, or no safe way to mend
-    it.
-    """
+    """Function that mends the fault and returns a word such as `rebuilt`; None if there is nothing safe to do."""
 
 
 def pass_(name: str, text: str) -> Check:
