@@ -94,7 +94,9 @@ def daily(text: str) -> Daily:
 
 
 def every(text: str) -> Every:
-    """Parse an interval such as `15m` or `2h`. Raise BadUsage unless it divides an hour or a day evenly."""
+    """Parse an interval such as `15m` or `2h`. Raise BadUsage unless it divides an hour evenly, or is a number of whole
+    hours that divides a day evenly.
+    """
     found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h)", text, re.ASCII)
     minutes = 0 if found is None else int(found[1]) * (_HOUR if found[2] == "h" else 1)
     if not minutes or (_HOUR if minutes < _HOUR else _DAY) % minutes or (minutes > _HOUR and minutes % _HOUR):
@@ -142,9 +144,9 @@ class ScheduleResult:
     changes: tuple[EntryChange, ...]
     """Empty if there was nothing to remove."""
     said: str = ""
-    """Error printed by the scheduler's own program, if it failed."""
+    """Error of the scheduler's own program, if it failed or was not found."""
     left: tuple[str, ...] = ()
-    """Commands that the user has to run if the scheduler's own program failed."""
+    """Commands that the user has to run if the scheduler's own program failed or was not found."""
 
 
 class Scheduler(Protocol):
