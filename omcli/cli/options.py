@@ -339,7 +339,7 @@ class RowFilter:
 
     @property
     def is_empty(self) -> bool:
-        """True if no option is given, so that all visible rows are selected."""
+        """True if the options select all visible rows and no hidden ones."""
         return self._query == LogQuery() and self.last is None and self._period == (None, None) and not self.tags
 
     def query(self, run: Run) -> LogQuery:
