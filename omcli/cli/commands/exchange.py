@@ -156,7 +156,7 @@ def _write_section(file: Path, section: str, *, has_rows: bool) -> bool:
     """Write om's section of a file in one step. Return False if nothing changes: the file already has this section, or
     it has none and the new one has no rows.
 
-    Raise BadInput if the file's marks are damaged, and the errors of `read` and `replace_content`.
+    Raise the errors of `with_section`, `read` and `replace_content`.
     """
     from omcli.clients.files import read, replace_content, target
     from omcli.exchange.markdown import SECTION
