@@ -44,7 +44,7 @@ class Stats:
     session: int
     """Tokens of the session's own rows."""
     cross: int
-    """Tokens of rows of other sessions or of none, such as lasting items."""
+    """Tokens of rows of other sessions, and of rows without a session, such as most lasting items."""
     total: int
     """Tokens of `Context.text`, including what surrounds the three tiers."""
     pending: int

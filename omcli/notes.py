@@ -131,7 +131,7 @@ class NotesFolder:
 
 
 def _project(folder: Path) -> Path:
-    """Return the project of the notes: the Git repository that contains the folder, otherwise its parent folder."""
+    """Return the project of the notes: the nearest Git repository above the folder, otherwise the folder's parent."""
     return next((above for above in folder.parents if os.path.lexists(above / ".git")), folder.parent)
 
 
@@ -199,7 +199,8 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
-    """Return the daily notes, archived notes and `MEMORY.md` files that contain one of `texts`, ignoring case.
+    """Return the daily notes, archived notes and `MEMORY.md` files that contain one of `texts`, ignoring case and
+    kinds of white space.
 
     The folder `notes` and every folder from which a note was ingested are searched. Unreadable files are skipped.
     """

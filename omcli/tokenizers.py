@@ -34,8 +34,8 @@ class Counter:
     count_by_line: Callable[[], CountText] | None = None
     """Returns a `count` that is faster for texts with lines in common. None means that `count` is used for them too."""
     per_message: int = 0
-    """Tokens added to each message of a user or an assistant. Tool calls and results are part of one, so they have
-    none.
+    """Tokens added to each message of a user or an assistant. Nothing is added to tool calls and results, because they
+    are part of such a message.
     """
     per_conversation: int = 0
     free_share: float = 0.0

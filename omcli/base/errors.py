@@ -87,8 +87,8 @@ class UnknownId(BadInput):
 
 
 class NotUndoable(BadInput):
-    """An operation cannot be undone (for example, because a later one depends on it), none is left, or an earlier state
-    cannot be restored for `om replay`.
+    """An operation cannot be undone (for example, because a later one depends on it), there is nothing to undo, or an
+    earlier state cannot be restored for `om replay`.
     """
 
     slug = "not-undoable"

@@ -102,7 +102,7 @@ def _help(words: Sequence[str]) -> str | None:
 
 
 def _version_document() -> dict[str, object]:
-    """Return the versions of this program, of what it runs on, and of the stores that it writes."""
+    """Return the versions of this program, of Python and SQLite, and of the stores that this program writes."""
     from omcli.sqlite.checks import version
     from omcli.sqlite.connection import steps
 
@@ -254,7 +254,7 @@ def _write_code(path: Path) -> None:
 
 
 def _stamp(content: bytes) -> bytes:
-    """Return the first line of a file with this content: what wrote it, and a checksum."""
+    """Return the first line of a file with this content: the program and Python that wrote it, and a checksum."""
     import zlib
 
     made_by = (omcli.__version__, sys.version, sys.byteorder, zlib.crc32(content))

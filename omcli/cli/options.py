@@ -391,7 +391,7 @@ def within_limit(number: int | None) -> int | None:
 
 
 def is_within(at: str, begins: str | None, ends: str | None) -> bool:
-    """Return True if a time is in a period as returned by `period`."""
+    """Return True if a time is in a period as returned by `period`. The end is not part of the period."""
     return (begins is None or begins <= at) and (ends is None or at < ends)
 
 

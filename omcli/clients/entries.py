@@ -15,7 +15,7 @@ from omcli.clients.events import EVENTS, Moment
 from omcli.clients.json_edit import Part, add_key, insert, parse, remove, replace_part
 
 WAIT = 5
-"""Seconds after which a client ends a hook, except where an entry says otherwise."""
+"""Seconds after which a client ends a hook, unless an entry says otherwise."""
 _LONGEST = 4_096
 """Maximum length of a command that can be one of ours."""
 _UNUSED = ("SubagentStop",)
@@ -56,10 +56,10 @@ def with_entries(text: str, wanted: Mapping[str, list[Any]], others: Mapping[str
 
 def without_entries(text: str, original: Mapping[str, Any] | None, others: Mapping[str, object]) -> str:
     """Return the text of settings without our entries, and without lists that this has emptied, unless the original
-    has them. `original` is None if it is unknown. Raise BadConfiguration if the text is not valid.
+    has them. `original` is None if it is unknown.
 
     A member of `others` that the original lacks is removed too if it is all that is left, or if it is unchanged and the
-    remaining hooks equal the original's.
+    remaining hooks equal the original's. Raise BadConfiguration if the text is not valid.
     """
     known = original or {}
     before = known.get("hooks")

@@ -47,8 +47,8 @@ class Client:
     project: str = ""
     """File for hooks or our extension in the folder of a project."""
     own_skills: str = ""
-    """Folder of skills in a project, if the client does not read `_SHARED_SKILLS`. Without a project, the folder with
-    the same last name in the client's folder is used.
+    """Folder of skills in a project, if the client does not read `_SHARED_SKILLS`. The user's are in a folder with
+    the same last name in the client's folder.
     """
     todo: str = ""
     """Steps left to the user after `om install`."""

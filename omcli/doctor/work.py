@@ -245,7 +245,7 @@ def _new_files(doctor: Doctor, stats: Sequence[os.stat_result], number: int) -> 
 
 
 def _records(doctor: Doctor) -> Iterator[Check]:
-    """Check the records that the readers of transcripts did not know, as counted when files were taken in."""
+    """Check the records that could not be read or are of unknown types, as counted when files were taken in."""
     if not doctor.has_store:
         return
     skips = checks.record_skips(doctor.store.database)

@@ -36,7 +36,7 @@ class GroupRow:
 
 @record
 class MessageRange:
-    """The messages that a group was made from, given by printed ids, by indexes in the session, or both. None means
+    """The messages that a group was made from, given by ids, by indexes in the session, or both. None means
     unknown.
     """
 
@@ -144,8 +144,8 @@ def clean_group(group: Group, clean_text: Callable[[str], str]) -> Group:
 
 
 def with_date(entry: GroupRow, times: Sequence[str]) -> GroupRow:
-    """Add a date to a row that gives only its time of day: the first date in `times` with which the row is between the
-    first and the last time, otherwise the last date.
+    """Add a date to a row that gives only its time of day: the first date in `times` (minutes, ascending) with which
+    the row is between the first and the last time, otherwise the last date.
 
     Without `times`, the time of day becomes part of the text, as does a date that does not exist.
     """

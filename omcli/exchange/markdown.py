@@ -24,7 +24,7 @@ SECTION = "memory"
 
 @record
 class Document:
-    """A form in which to write what a project knows."""
+    """A form in which the memory of a project is written."""
 
     name: str
     budget: int

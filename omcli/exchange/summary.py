@@ -51,7 +51,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def parse_before(first: str | None, text: str) -> Iterator[Group | NotARow]:
-    """Parse a summary, and date its undated rows `first`."""
+    """Parse a summary. Its rows without a date get the date `first`, if there is one."""
     for found in parse(text):
         if isinstance(found, NotARow) or first is None:
             yield found

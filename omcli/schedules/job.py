@@ -86,7 +86,7 @@ def mark(name: str) -> str:
 
 
 def daily(text: str) -> Daily:
-    """Parse a time of day in the form `HH:MM`. Raise BadUsage if it is not valid."""
+    """Parse a time of day in the form `HH:MM` or `H:MM`. Raise BadUsage if it is not valid."""
     found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text, re.ASCII)
     if found is None:
         raise BadUsage(f"`--at {text}` is not a valid time (expected HH:MM)", hint="from 00:00 to 23:59")

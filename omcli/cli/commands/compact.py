@@ -345,7 +345,7 @@ def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: De
 
 
 def _import_summary(job: _Job, name: str, text: str, session_id: str, deps: Deps) -> int:
-    """Store a summary as rows and return its number of tokens, or 0 if it adds no row. Raise BadInput with `name`."""
+    """Store a summary as rows; return its number of tokens, or 0 if it adds no row. Raise BadInput if it has none."""
     from omcli.operations.importing import import_summary
 
     try:
