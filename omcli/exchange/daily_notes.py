@@ -70,7 +70,8 @@ def session_of(folder: str, day: str) -> str:
 def pieces(text: str) -> Iterator[str]:
     """Yield the paragraphs and list items of a note, each below its heading. Front matter is left out.
 
-    A fenced block is never split. A first-level heading at the top is the note's title and is not repeated in pieces.
+    A fenced block, if indented by three spaces at most, is not split. A first-level heading at the top is the note's
+    title and is not repeated in pieces.
     """
     heading, piece, fence = "", list[str](), ""
     is_first = True

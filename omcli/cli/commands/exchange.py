@@ -187,7 +187,8 @@ def _content(run: Run, name: str, pieces: Iterable[str]) -> Iterator[bytes]:
 
 def _write(run: Run, name: str, pieces: Iterable[str]) -> None:
     """Write a file, in one step unless it is a device or a pipe. If it is new, only its owner can read it. Raise
-    BadUsage if it belongs to the store, CannotCreate if it cannot be opened, and InputOutput if writing fails.
+    BadUsage if its path begins with the path of the store, CannotCreate if it cannot be opened, and InputOutput if
+    writing fails.
     """
     from omcli.clients.files import target, write_pieces
 
