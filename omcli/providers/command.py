@@ -136,7 +136,7 @@ def _signal_name(number: int) -> str:
 
 
 def command(line: str, *, seconds: float) -> Command:
-    """Parse a command line as a shell would.
+    """Return the program for a command line, which is split as a shell does, but without expanding variables.
 
     Raise BadConfiguration if the line cannot be parsed or its program is not found.
     """

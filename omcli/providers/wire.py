@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 STREAMED_FROM = 8_192
-"""Replies that may exceed this many output tokens are streamed, because proxies close connections that stay silent."""
+"""Replies are streamed if their output limit exceeds this many tokens, because proxies close connections that stay
+silent.
+"""
 _LARGEST_REPLY = 16 << 20
 """Maximum size of a response in bytes, whatever the output limit is."""
 _LEAST_BYTES = 256 << 10
