@@ -73,7 +73,7 @@ def parse_token(token: str) -> PendingToken:
 
 
 def shown_digest(session: str, messages: Iterable[int], rows: Iterable[str]) -> str:
-    """Return a digest of the messages' `seq` and the rows' ids, both in the order of their labels."""
+    """Return a digest of the session, the messages' `seq` and the rows' ids, both in the order of their labels."""
     return digest(session, " ".join(map(str, messages)), *rows)
 
 
@@ -327,7 +327,7 @@ def _fault(place: str, what: str, *, hint: str = "") -> BadInput:
 
 
 def check_messages(handed: AgentReply, evidence: Evidence) -> None:
-    """Raise BadInput if a label is unknown, or if a row cites no pending message."""
+    """Raise BadInput if a message's label is unknown, or if a row cites no pending message."""
     for place, label in handed.messages():
         if label not in evidence.shown.labels:
             raise BadInput(f"{place}: `{label}` is not a valid message (expected a label from `om pending`)")

@@ -56,7 +56,7 @@ _BREAKS = lazily(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def is_from_user(message: Message) -> bool:
-    """Return True if the user wrote at least the beginning of the message: a prompt, an answer, a note or a command."""
+    """Return True if the user wrote at least the beginning of the message, as in a prompt, an answer or a command."""
     if message.agent is not None:
         return False  # the user of a subagent is an agent
     if message.role is Role.EVENT:

@@ -291,7 +291,7 @@ def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
 
 
 def _with_headings(parts: Sequence[TextPart], kept: Sequence[int]) -> list[int]:
-    """Insert each informative heading before the first kept sentence under it."""
+    """Return the indexes of the kept sentences, with each informative heading before the first sentence under it."""
     found: list[int] = []
     under = -1
     chosen = set(kept)

@@ -232,7 +232,7 @@ def _is_identifier(word: str) -> bool:
 
 
 def new_lines(changes: Sequence[FileChange]) -> list[str]:
-    """Return the lines that a file's changes add, without duplicates."""
+    """Return the lines that a file's changes add and that an excerpt may quote, without duplicates."""
     before = set(chain.from_iterable(map(_lines, map(attrgetter("old"), changes))))
     after = chain.from_iterable(map(_lines, map(attrgetter("new"), changes)))
     return list(dict.fromkeys(filterfalse(before.__contains__, after)))

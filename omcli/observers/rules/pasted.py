@@ -316,7 +316,8 @@ def _quoted_lines(lines: Sequence[str]) -> Iterable[int]:
 
 def _block_lines(lines: Sequence[str]) -> Iterator[int]:
     """Yield the numbers of lines between three quotes, of lines between or below rulers if the line before introduces
-    or asks about them, and of indented lines. Lines that the line before makes the person's own are left out.
+    or asks about them (or, without a line before, if they are fields), and of lines indented like code. Lines that the
+    line before makes the person's own are left out.
     """
     outside, end, item = "", 0, False
     unclosed: set[str] = set()

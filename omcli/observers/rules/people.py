@@ -212,7 +212,9 @@ def _plan(parts: Sequence[TextPart], titles: Sequence[str]) -> tuple[Sequence[Te
 
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
-    """Return the sentences that have content. Questions after a comma become separate sentences."""
+    """Return the sentences that have content, without courtesies. Questions after a comma become separate sentences, as
+    do lasting rules, preferences and decisions beside a request.
+    """
     questions = chain.from_iterable(map(split_question, parts))
     pieces = map(_without_courtesy, chain.from_iterable(map(_split_lasting, questions)))
     return list(filterfalse(_is_empty, pieces))
@@ -274,7 +276,7 @@ def with_work_importance(draft: Draft) -> Draft:
 
 
 def _without_courtesy(part: TextPart) -> TextPart:
-    """Return what a person says after a courtesy: "Hi Claude, fix the test". A courtesy alone is unchanged."""
+    """Return a sentence without the courtesy before it: "Hi Claude, fix the test". A courtesy alone is unchanged."""
     if cues.is_courtesy(part.text):
         for rest, has_pause in cues.after_courtesy(part.text):
             if not cues.is_courtesy(rest) and (
@@ -306,8 +308,8 @@ def _is_lasting(row: RowText) -> bool:
 def _prompt_parts(
     prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequence[TextPart], *, after: str
 ) -> Iterator[Draft]:
-    """Yield rows for the most important sentences of a long prompt, after the outline of a plan or a request, if any.
-    The last row gives the number of sentences left out.
+    """Yield rows for the most important sentences of a long prompt. The last row gives the number of those left out.
+    `after` is the request or the outline of a plan in an earlier row, or empty. With it, these rows request nothing.
     """
     limit = _PROMPT_CHARACTERS - len(after)
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, limit)
