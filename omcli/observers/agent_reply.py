@@ -135,7 +135,7 @@ class AgentReply:
 
     @property
     def is_about_messages(self) -> bool:
-        """True if the reply has any part of an observer's answer, such as observations or a title."""
+        """True if any part of an observer's answer, such as its observations or title, is given and not empty."""
         reply = self.answer
         return bool(reply.rows or reply.used or reply.current_task or reply.next_step or reply.title)
 

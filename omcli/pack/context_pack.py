@@ -44,8 +44,8 @@ class ContextPack:
     total: int
     """Tokens of `printed`, never more than the budget."""
     left_out: int
-    """Number of rows that could be in the pack but are not: they did not fit or, with `Choice.matches`, repeat other
-    content.
+    """Number of rows that were ranked for the pack but are not in it: they did not fit or, with `Choice.matches`,
+    repeat other content. Rows that are too many for `Choice` or not shared are not counted.
     """
     counter: str
     """Name of the token counter used for all counts."""

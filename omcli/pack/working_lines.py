@@ -120,8 +120,8 @@ def entry(line: FactLine) -> BlockLine:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. A third of them is the end of a person's words, because long
-    prompts end with what they ask for, and pasted test runs with what failed.
+    """Shorten a line to at most `limit` characters. In a person's words, a third of these are the end, because long
+    prompts end with the request, and pasted test runs with the failures.
     """
     is_said = text.startswith((USER, PASTED)) and len(text) > limit
     end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)

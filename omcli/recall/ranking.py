@@ -430,7 +430,8 @@ def _marks_of(text: str) -> list[str]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the first parts of a text, each cut at the end of a paragraph, line, sentence or word in its second half.
+    """Yield the first parts of a text, at most `_MOST_PIECES`. Each is cut at the end of a paragraph, line, sentence or
+    word in its second half, if there is one.
 
     Nothing is yielded for a text of spaces.
     """

@@ -39,7 +39,7 @@ from omcli.text.similarity import says
 from omcli.text.terms import NAME_LIKE, NEGATION, folded, folded_words, terms_of
 
 CONFIRMED = "confirmed"
-"""Tag of a row that a person confirmed in `om review`. Rows written before that no longer contradict it."""
+"""Tag of a row that a person confirmed in `om review`. Rows dated before that no longer contradict it."""
 
 
 class ReviewReason(StrEnum):

@@ -203,7 +203,7 @@ class OpenFailures:
         return number in self._failures
 
     def check_numbers(self) -> frozenset[int]:
-        """Return the row numbers of failed tests, builds and publications, which only the same check resolves."""
+        """Return the row numbers of failed checks, such as tests and builds, which only the same check resolves."""
         return frozenset(number for number, failure in self._failures.items() if failure.is_check)
 
     def repeated_by(self, row: Draft, directory: str | None) -> list[int]:

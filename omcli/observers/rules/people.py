@@ -73,7 +73,7 @@ _WORD_LETTERS = 4
 _QUESTION_CHARACTERS = 300
 """Number of characters kept from a question that is answered."""
 _OTHER_WAY_WORDS = 8
-"""Maximum number of words of a comment that is about more than one call."""
+"""Maximum number of words of a comment on a refused call that applies to other calls too."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
@@ -427,9 +427,9 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
 
 
 def question_of(asked: KeptMessage | None, answer: str = "") -> str:
-    """Return the question in a message that a short answer answers: the one that shares the most words with the answer,
-    the last one among equals. Without an answer, return the last question. If the answer numbers as many parts as there
-    are questions, return all questions.
+    """Return the question of a message to which a short answer replies: the one that shares the most words with it, the
+    last one among equals. If the answer is empty, return the last question; if it numbers as many parts as there are
+    questions, all of them.
 
     Return "" if the answer is a question, or an order that shares no word with an offer.
     """
@@ -462,8 +462,8 @@ _PASTED_CHARACTERS = 400
 
 
 def pasted_summary(pasted: Sequence[str], limit: int = _PASTED_CHARACTERS) -> str:
-    """Return the errors in pasted lines and the lines with names that fit, or otherwise the beginning of the lines,
-    with their number.
+    """Return the errors in pasted lines and other lines with names that fit, or without errors the beginning of the
+    lines, and then the number of lines.
     """
     from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
 

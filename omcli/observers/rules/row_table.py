@@ -125,7 +125,7 @@ class RowTable:
         return draft
 
     def replace(self, number: int, draft: Draft, *, reason: str) -> Draft:
-        """Remove a row. Return the draft that replaces it, with the `sources` and `replaces` of both."""
+        """Remove a row. Return the draft that replaces it, with the `sources` and `replaces` of both and the reason."""
         old = self.remove(number)
         replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
         return replace(draft, sources=merged(old.sources, draft.sources), replaces=replaces, reason=reason)

@@ -109,7 +109,7 @@ _DONE_BESIDES = 3
 _SERIOUS = 7
 """Minimum importance of a failure that keeps a request from being done."""
 _LEFT, _SKIPPED = "left", "passed over"
-"""Metadata key and value that mark a question or request as passed over."""
+"""Metadata key and value that mark a question, request or todo list as passed over."""
 _PREVIOUS = "leaves"
 """Metadata key for the `seq` of the previous request, if its turn ended without a result."""
 # The question quoted in a row about a bare yes or a short answer.

@@ -54,7 +54,7 @@ class Head:
     """True if the rows are in a store, where they can be looked up."""
     freeze_point: FreezePoint | None = None
     is_descending: bool = False
-    """True if the newest rows of the session are printed first."""
+    """True if newer rows of the session are printed above older ones."""
     age: str | None = None
     """Time since the last message, such as `3 days ago`. None if there is no message, if it has no time or is not from
     an earlier day, or if the pack is frozen.
