@@ -43,7 +43,7 @@ _OUTPUT_CHARS = 8_000
 """Maximum number of characters of an output to search."""
 _ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
 _WORK = frozenset({Type.REQUEST, Type.QUESTION, Type.PLAN})
-"""Types of rows that may say in other words what a message of the user asks for."""
+"""Types of rows that may put a request of the user in other words."""
 _LONGEST_TOOL = 60
 _REPORTS = lazily(
     r"\b(?:page|site|document|file|text|output|result|tool|it|user)s?\b.{0,20} "
@@ -243,8 +243,8 @@ class Authority:
         return old.type in _ANSWERED and (is_spoken or status in SETTLED)
 
     def _is_claim(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> bool:
-        """Return True if the row says what the user wants, states or is, or if it uses the first person and cites
-        neither user nor agent.
+        """Return True if the row speaks for the user (by its type or words, as an identity, or because it begins with
+        the user's name), or if it uses the first person and cites neither user nor agent.
         """
         is_spoken = any(map(self._is_spoken, sources))
         if kind in ONLY_FROM_USER or is_identity or speaks_for_user(text, is_agent=is_spoken):

@@ -317,7 +317,7 @@ def is_no(text: str) -> bool:
 
 def is_courtesy(sentence: str) -> bool:
     """Return True for a bare acknowledgement such as "done" or "got it", and for a short greeting, thanks or praise
-    without a name or number (see `has_name_or_number`), and without a "but".
+    without a digit, path or quotation (see `has_name_or_number`), and without a "but".
     """
     said = plain(sentence)
     if _BARE_COURTESY.match(said):

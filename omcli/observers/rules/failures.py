@@ -119,7 +119,7 @@ def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
 
 
 def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, ...]:
-    """Parse those parts of a command such as `a && b; c` that are not read-only.
+    """Parse those parts of a command such as `a && b` that are not read-only.
 
     Return an empty tuple for commands that are shortened, too long or on several lines (apart from commits), and for
     those whose exit status is lost, unless their success is `proven` in another way.

@@ -1,4 +1,4 @@
-"""Rows about what people write to agents: prompts, answers, refusals, commands and notes.
+"""Rows about what people write to agents, such as prompts, answers, refusals, commands and notes.
 
 A short prompt is kept verbatim in one row, apart from long code, but its lasting rules, preferences and decisions
 become separate rows. A long prompt becomes several rows.

@@ -388,7 +388,7 @@ _MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
 
 @record
 class Pasted:
-    """A prompt in which marks replace the passages that the person pasted or quoted, such as logs or code. Passages
+    """A prompt in which marks replace the passages that the person pasted or quoted (see `pasted.passages`). Passages
     without a word are left out.
     """
 
