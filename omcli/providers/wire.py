@@ -49,7 +49,9 @@ class Request:
 
 
 def largest_reply(max_output: int | None, *, streamed: bool = False) -> int:
-    """Return the maximum size in bytes of a response, which follows from the output limit in the request, if any."""
+    """Return the maximum size in bytes of a response: larger for a larger output limit, and if it is `streamed`, but
+    never more than `_LARGEST_REPLY`. Without an output limit (None), it is that.
+    """
     if max_output is None:
         return _LARGEST_REPLY
     return min(_LARGEST_REPLY, _LEAST_BYTES + max_output * (_BYTES_PER_EVENT if streamed else _BYTES_PER_TOKEN))

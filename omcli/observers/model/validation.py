@@ -70,7 +70,8 @@ class ValidatedReply:
 def validate(
     answer: ObserverReply, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool
 ) -> ValidatedReply:
-    """Return the valid part of a reply. With `verify`, reject rows that would otherwise be marked as unverified.
+    """Return the valid part of a reply, at most `most_rows` rows, without the fence's `token` in its texts. With
+    `verify`, reject rows that would otherwise be marked as unverified.
 
     Raise Unusable if more than half of the rows have a fault: they lack text, use unknown labels, or cite no new
     message.
