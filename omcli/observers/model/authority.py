@@ -323,7 +323,7 @@ class Authority:
         return message.text if message.role is Role.ASSISTANT else split_words(message)[0]
 
     def _spoken_sentences(self, labels: Iterable[str]) -> Iterator[str]:
-        """Yield the sentences of these messages that do not report what an output says."""
+        """Yield the user's and the agent's own sentences in these messages, except reports of what an output says."""
         for label in labels:
             yield from (part.text for part in text_parts(self._own_words(label)) if not _REPORTS.search(part.text))
 

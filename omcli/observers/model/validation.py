@@ -193,7 +193,7 @@ class _CheckedReply:
 
     def task(self, answer: ObserverReply) -> Draft | None:
         """Return a row for the current task, or None if the task is unchanged, empty, contains unknown anchors, or does
-        not come from the user.
+        not come from the user. A next step that is only heard is left out.
         """
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
