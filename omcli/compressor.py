@@ -44,7 +44,7 @@ class Stats:
     session: int
     """Tokens of the session's own rows."""
     cross: int
-    """Tokens of rows of other sessions or of none, such as lasting items."""
+    """Tokens of rows of other sessions, and of rows without a session, such as most lasting items."""
     total: int
     """Tokens of `Context.text`, including what surrounds the three tiers."""
     pending: int
@@ -71,7 +71,7 @@ class Context:
     """The last messages, as in `text`."""
     messages: tuple[ChatCompletionMessageParam, ...]
     """The last messages in OpenAI's chat format, oldest first, so that an agent can continue from them. Each call has
-    its result.
+    its result or a placeholder, except calls at the very end, which the agent has to answer.
 
     Long results and arguments may be shortened. `ingest` recognises these messages.
     """
@@ -84,7 +84,7 @@ class Context:
 
 @record
 class Worked:
-    """Results of observing and reflecting."""
+    """Results of observing and reflecting. If the settings disable writing, nothing is done and all are empty."""
 
     observations: tuple[Observation, ...] = ()
     """Rows written by observing, oldest first."""
@@ -254,8 +254,8 @@ class ContextCompressor:
             return found.block.printed
 
     def search(self, query: str, *, limit: int = 8, scope: str = "global") -> tuple[RecallResult, ...]:
-        """Search rows and messages, and return the best result first. `scope` is `global` (all sessions), `project` or
-        `session`.
+        """Search rows and messages, and return at most `limit` results, the best first. `scope` is `global` (all
+        sessions), `project` or `session`.
 
         These are the results of `om recall`. Rows that are found count as used, unless the settings disable writing.
         Raise BadUsage if the query has no words or another argument is invalid, and InputOutput or UnusableStore if the

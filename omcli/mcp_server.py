@@ -143,7 +143,7 @@ def _paragraph(function: Callable[..., str]) -> str:
 
 
 def _short(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without titles and empty defaults, which tell a model nothing."""
+    """Return a schema without titles, and without defaults that are empty, 0 or false: they tell a model nothing."""
     parameters = {
         name: {key: value for key, value in each.items() if key != "title" and (key != "default" or value)}
         for name, each in schema["properties"].items()

@@ -24,7 +24,7 @@ _TRIES = 5
 
 
 class NotesFolder:
-    """A `exchange.daily_notes.Notebook` on disk."""
+    """A notebook on disk (`exchange.daily_notes.Notebook`)."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class NotesFolder:
         return tuple(Note(day=name.removesuffix(_SUFFIX), path=str(self._folder / name)) for name in sorted(names))
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """Return a note's origin and current stamp."""
+        """Return the origin and current stamp of a note."""
         with _reading(Path(note.path)):
             return IngestedFile(origin=self._origin(note), stamp=self._stamp(Path(note.path).stat()))
 
@@ -131,7 +131,7 @@ class NotesFolder:
 
 
 def _project(folder: Path) -> Path:
-    """Return the project of the notes: the Git repository that contains the folder, otherwise its parent folder."""
+    """Return the project of the notes: the nearest Git repository above the folder, otherwise the folder's parent."""
     return next((above for above in folder.parents if os.path.lexists(above / ".git")), folder.parent)
 
 
@@ -199,7 +199,8 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
-    """Return the daily notes, archived notes and `MEMORY.md` files that contain one of `texts`, ignoring case.
+    """Return the daily notes, archived notes and `MEMORY.md` files that contain one of `texts`, ignoring case and
+    kinds of white space.
 
     The folder `notes` and every folder from which a note was ingested are searched. Unreadable files are skipped.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 GUARD = "OM_WORKER"
 """Variable that marks om's workers and the programs that om runs as models. Their sessions are not remembered."""
 _LARGEST = 1_000_000
-"""Maximum size of a log in bytes before it is rotated. One old log is kept."""
+"""Size in bytes from which a log is rotated when it is opened. One old log is kept."""
 _PROGRAM = (
     "import sys; root = sys.argv.pop(1); root in sys.path or sys.path.insert(0, root);"
     " from omcli.__main__ import main; main()"
@@ -25,7 +25,7 @@ _MOST = 1024
 
 
 def state_folder(environment: "Mapping[str, str]") -> str:
-    """Return the path of the user's folder for state and logs."""
+    """Return the path of om's own folder for state and logs of the user."""
     if sys.platform == "linux" and "ANDROID_ROOT" not in environment:
         # The same result as platformdirs, which would delay the caller by 3 ms.
         folder = environment.get("XDG_STATE_HOME", "").strip() or os.path.expanduser("~/.local/state")
@@ -94,7 +94,7 @@ def start(words: "Sequence[str]", log: int) -> None:
 
 
 def _keep_private() -> None:
-    """Mark our descriptors so that a new process inherits none. Only those that Python did not open need this."""
+    """Mark our descriptors, so that a process inherits only the standard streams. Python marks those that it opens."""
     try:
         numbers = list(map(int, os.listdir("/dev/fd")))
     except OSError:  # this system has no such folder

@@ -1,4 +1,4 @@
-"""Token counters by name: approximate ones (the default), fixed numbers of characters per token, and exact tokenizers.
+"""Token counters by name: an approximate one (the default), fixed numbers of characters per token, exact tokenizers.
 
 Exact tokenizers are loaded only when requested, and nothing is downloaded. The tokenizer's rank file must be in
 tiktoken's cache. It is verified and read here, because tiktoken's loader would download a missing or damaged file.
@@ -34,8 +34,8 @@ class Counter:
     count_by_line: Callable[[], CountText] | None = None
     """Returns a `count` that is faster for texts with lines in common. None means that `count` is used for them too."""
     per_message: int = 0
-    """Tokens added to each message of a user or an assistant. Tool calls and results are part of one, so they have
-    none.
+    """Tokens added to each message of a user or an assistant. Nothing is added to tool calls and results, because they
+    are part of such a message.
     """
     per_conversation: int = 0
     free_share: float = 0.0
@@ -100,7 +100,7 @@ def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
 
 
 _LINE_END = 89
-"""Weight of a line break that does not follow a gap (`_GAPS`)."""
+"""Weight of a line break that follows neither another one nor a gap (`_GAPS`)."""
 _GAPS = " \t\r\v\f"
 
 _VIEWS = (

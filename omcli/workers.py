@@ -47,8 +47,8 @@ def line(ran: WorkerRun, store: Path) -> str:
 
 
 def last_run(log: Path, store: Path) -> WorkerRun | None:
-    """Return the run on a store that began last, according to the end of the log, or None if there is none. An
-    unfinished run has no `ended`.
+    """Return the run on a store that began last, according to the end of the log, or None if there is none. A run
+    without a logged end has no `ended`, even if its process is gone.
 
     Runs that did nothing are ignored.
     """
@@ -57,7 +57,7 @@ def last_run(log: Path, store: Path) -> WorkerRun | None:
 
 
 def _told(log: Path, store: str) -> Iterator[WorkerRun]:
-    """Yield the store's runs recorded near the end of the log. Other lines are messages from workers."""
+    """Yield the starts and ends of a store's runs near the end of the log. Other lines are messages of workers."""
     with suppress(OSError), log.open("rb") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END))
         for text in stream:

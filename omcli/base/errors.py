@@ -87,8 +87,8 @@ class UnknownId(BadInput):
 
 
 class NotUndoable(BadInput):
-    """An operation cannot be undone (it was undone already, its rows are deleted, a later one depends on it), or none
-    is left.
+    """An operation cannot be undone (for example, because a later one depends on it), there is nothing to undo, or an
+    earlier state cannot be restored for `om replay`.
     """
 
     slug = "not-undoable"
@@ -102,7 +102,7 @@ class NoInput(OmError):
 
 
 class UnknownSession(NoInput):
-    """A session is not in the store, or its abbreviated id is ambiguous."""
+    """A session is not in the store, or several ids begin with the given one."""
 
     slug = "unknown-session"
 
@@ -235,7 +235,7 @@ class NotAllowed(OmError):
 
 
 class NoKey(OmError):
-    """The key of an encrypted store is missing."""
+    """The key of an encrypted store is missing, or it cannot be read or kept."""
 
     slug = "no-key"
     exit_code = 77
@@ -247,7 +247,7 @@ class NoKey(OmError):
 
 
 class BadKey(NoKey):
-    """The key that was found is not that of the store, or not valid."""
+    """A key was found, but it is not valid, or not the store's key."""
 
     slug = "bad-key"
 

@@ -150,7 +150,7 @@ def om(
         bool, typer.Option(VERSION[0], callback=_print_version, is_eager=True, help=VERSION[1])
     ] = False,
 ) -> None:
-    """Print the help if no command is given."""
+    """If no command is given, print the help on stderr and exit with 2."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(BadUsage.exit_code)

@@ -74,9 +74,9 @@ def leave(
     """Leave the due work of the given sessions to a worker. None means all sessions. A session is worked on at once if
     too much is pending in it, or if rules observe and no other process is observing it.
 
-    `words` are command-line options to pass to the worker. If the observer is unavailable, `unable` is its error, and
-    the worker only reflects. Errors of the store or of starting a worker are printed as warnings, because the messages
-    are already stored.
+    `words` are command-line options to pass to the worker. If the observer is unavailable, `unable` is its error: it is
+    recorded, and the worker only reflects. Errors of the store or of starting a worker are printed as warnings, because
+    the messages are already stored.
     """
     if sessions is not None and not sessions:
         return Left()  # nothing was stored, so no store is created
@@ -206,7 +206,7 @@ def _named(sessions: Sequence[str]) -> list[str]:
 
 
 def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
-    """Return the path of the workers' log, and the last worker's run on this store, or None if there was none."""
+    """Return the path of the workers' log, and the last run on this store that did something, or None."""
     from omcli.sqlite.lanes import is_gone
 
     log = log_file(os.environ)

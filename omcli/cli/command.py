@@ -112,8 +112,8 @@ class Run:
         self._flags |= flags
 
     def part(self, *, into: TextIO, notes: TextIO, project: str | None = None) -> Run:
-        """Return another run with the same shared options. It prints to these streams, reads the settings and opens the
-        store again. If a project is given, it stands in for the current directory.
+        """Return another run with the same store, settings and time. It prints text, without colour, to these streams,
+        and reads the settings and opens the store again. If a project is given, it stands in for the current directory.
         """
         from copy import copy
 

@@ -222,7 +222,7 @@ def named(name: str) -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Discard unwritten output if stdout cannot be written, because Python would try to write it again on exit."""
+    """Flush stdout or, if it cannot be written, discard its output: Python would try to write it again on exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

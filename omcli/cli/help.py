@@ -82,7 +82,7 @@ def entry(parameter: Parameter) -> Entry:
 
 
 def _value_name(parameter: Parameter) -> str:
-    """Return what stands for the value: the declared word, or the values to choose from."""
+    """Return the text that stands for the value: the declared word, or the values to choose from."""
     declared = parameter.declared.settings.get("metavar")
     return str(declared or f"<{'|'.join(str(each.value) for each in parameter.values)}>")
 

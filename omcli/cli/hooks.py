@@ -29,10 +29,11 @@ _LARGEST = 64_000_000
 
 
 def run_hook(client: str, text: "Callable[[HookCall], str]", *, has_options: bool = False) -> None:
-    """Answer one call of a client, whose JSON is read from stdin. `text` returns the answer, or "" for none.
+    """Answer one call of a client, whose JSON is read from stdin, and start a worker unless the event is a start or a
+    prompt. Do nothing if the environment turns memory off.
 
-    A prepared pack is printed instead, unless options choose another store or settings. Errors and the duration are
-    logged.
+    `text` returns the answer, or "" for none. A pack that was prepared for a new session is printed instead, unless
+    options choose another store or settings. Errors and the duration are logged.
     """
     began = perf_counter()
     if is_off(os.environ):
@@ -131,8 +132,8 @@ def _start_worker(asked: HookCall) -> None:
 
 
 def note_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
-    """Return True if a client runs a hook of the retired program `om`. `tell` is then called with advice to replace the
-    hook, once per client.
+    """Return True if the words are a hook of the retired program `om`. Unless the log has such a run of the client, log
+    it, and call `tell` with advice to replace the hook.
     """
     client = of_retired(words)
     if client is None:
@@ -171,7 +172,8 @@ def work(
     text: "Callable[[HookCall], str]",
     leave: "Callable[[str], None]",
 ) -> None:
-    """Observe the transcript of a session in the background, log the result, and prepare the pack of the next session.
+    """Observe the transcript of a session in the background, log the result and, except after a tool, prepare the pack
+    of the next session. Do nothing if memory is off or the session has no transcript.
 
     `run` runs a command line, `is_off` asks the settings that hold in the session's directory, `text` makes the pack,
     and `leave` leaves a transcript that the store could not take to the next command that writes: this may have been

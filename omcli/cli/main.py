@@ -45,7 +45,9 @@ def prepare() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run `om` with these arguments in this process and return the exit code. Errors are printed on stderr."""
+    """Run `om` with these arguments in this process and return the exit code: always 0 if a client runs it as a hook.
+    Errors are printed on stderr.
+    """
     console = Console(as_json="--json" in arguments or "--jsonl" in arguments)
     try:
         words = command_first(arguments)
@@ -100,7 +102,7 @@ def _help(words: Sequence[str]) -> str | None:
 
 
 def _version_document() -> dict[str, object]:
-    """Return the versions of this program, of what it runs on, and of the stores that it writes."""
+    """Return the versions of this program, of Python and SQLite, and of the stores that this program writes."""
     from omcli.sqlite.checks import version
     from omcli.sqlite.connection import steps
 
@@ -186,8 +188,9 @@ def _long_names(options: Mapping[str, Parameter], word: str) -> list[str]:
 def kept_code(arguments: Sequence[str]) -> Iterator[None]:
     """Read the compiled patterns of earlier runs, and keep new ones: compiling would take half of a short `om observe`.
 
-    They are in small files of the user's cache folder, one for each command. Nothing in them comes from transcripts. A
-    file that is missing, damaged, of another version of om or Python, or that others could have written is ignored.
+    They are in small files of the user's cache folder, one for each command in `_COMPILING`. Nothing in them comes from
+    transcripts. A file that is missing, damaged, of another version of om or Python, or that others could have written
+    is ignored.
     """
     if not arguments or arguments[0] not in _COMPILING:
         yield
@@ -251,7 +254,7 @@ def _write_code(path: Path) -> None:
 
 
 def _stamp(content: bytes) -> bytes:
-    """Return the first line of a file with this content: what wrote it, and a checksum."""
+    """Return the first line of a file with this content: the program and Python that wrote it, and a checksum."""
     import zlib
 
     made_by = (omcli.__version__, sys.version, sys.byteorder, zlib.crc32(content))

@@ -339,7 +339,7 @@ class RowFilter:
 
     @property
     def is_empty(self) -> bool:
-        """True if no option is given, so that all visible rows are selected."""
+        """True if the options select all visible rows and no hidden ones."""
         return self._query == LogQuery() and self.last is None and self._period == (None, None) and not self.tags
 
     def query(self, run: Run) -> LogQuery:
@@ -391,7 +391,7 @@ def within_limit(number: int | None) -> int | None:
 
 
 def is_within(at: str, begins: str | None, ends: str | None) -> bool:
-    """Return True if a time is in a period as returned by `period`."""
+    """Return True if a time is in a period as returned by `period`. The end is not part of the period."""
     return (begins is None or begins <= at) and (ends is None or at < ends)
 
 

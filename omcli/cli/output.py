@@ -299,5 +299,5 @@ def gone(row: Observation) -> str:
 
 
 def state(row: Observation) -> str:
-    """Return the state of a row for JSON: in sight, superseded or dropped."""
+    """Return the state of a row: superseded, dropped, or `in sight`, as JSON still calls a visible row."""
     return "in sight" if row.is_visible else "superseded" if row.superseded_by else "dropped"

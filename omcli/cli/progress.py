@@ -52,7 +52,7 @@ class ProgressMeter:
 
 
 def _in_words(number: float) -> str:
-    """Return a number of steps per second as steps per second, minute or hour: the shortest with at least one step."""
+    """Return a number of steps per second as text: per second or, if that is less than one, per minute or per hour."""
     for unit, seconds in (("s", 1), ("min", 60)):
         if (each := number * seconds) >= 1:
             return f"{each:.0f}/{unit}" if each >= 10 else f"{each:.1f}/{unit}"

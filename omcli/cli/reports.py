@@ -222,7 +222,7 @@ def prune_as_dict(found: PruneReport) -> dict[str, object]:
 
 
 def operation_summary(done: Operation) -> str:
-    """Return in words what an operation changed at the time it was done."""
+    """Return the changes that an operation made when it was done, in words."""
     return ", ".join(_operation_parts(done)) or "nothing"
 
 

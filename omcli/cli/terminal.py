@@ -75,7 +75,7 @@ class Terminal:
         return self._render(table)
 
     def _paragraph(self, header: Sequence[str], row: Sequence[str]) -> RenderableType:
-        """Render a row as a heading, followed by a line of names and values. Empty values are left out."""
+        """Render a row as a heading, followed by a line of names and values. Empty values and `-` are left out."""
         pairs = [(name, cell) for name, cell in zip(header[1:], row[1:], strict=True) if cell and cell != "-"]
         parts = [Text.assemble((f"{name.lower()} ", "dim"), cell) for name, cell in pairs]
         heading = Text(row[0], style="bold", overflow="fold")
@@ -111,7 +111,7 @@ class Terminal:
         remark: str,
         marked: Sequence[tuple[int, int]] = (),
     ) -> str:
-        """Render a row with its date, priority and type. Long text is continued in the column where it starts."""
+        """Render a row with its handle, date, priority and type. Long text is continued below the date."""
         date, priority, type_ = head
         style = _STYLES.get(priority, "")
         marks = ((date, "dim"), (f"{priority:<6}", "red" if priority == "high" else style), (type_, "cyan"))
@@ -238,7 +238,7 @@ class KeyReader:
         return None
 
     def _skip_rest(self) -> None:
-        """Read the rest of what an arrow or function key sends: a letter, or `[` or `O` and all up to a letter."""
+        """Read the rest of an arrow or function key: a letter, or `[` or `O` and all up to a letter or `~`."""
         if select.select([self._stdin], [], [], self._MOMENT)[0] and os.read(self._stdin, 1) in self._INTRODUCERS:
             while (byte := os.read(self._stdin, 1)) and byte < b"@":
                 pass
@@ -282,8 +282,8 @@ class Pager:
 
 
 def edit_file(file: Path) -> str | None:
-    """Have the user edit a file in the editor that the environment names. Return the editor's name, or None if the
-    environment names none. The editor handles Ctrl-C itself. Raise BadInput if it cannot be started or fails.
+    """Have the user edit a file in the editor that the environment names. Return the editor's command, or None if
+    the environment names none. The editor handles Ctrl-C itself. Raise BadInput if it cannot be started or fails.
     """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:

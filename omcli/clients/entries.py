@@ -15,7 +15,7 @@ from omcli.clients.events import EVENTS, Moment
 from omcli.clients.json_edit import Part, add_key, insert, parse, remove, replace_part
 
 WAIT = 5
-"""Seconds after which a client ends a hook, except where an entry says otherwise."""
+"""Seconds after which a client ends a hook, unless an entry says otherwise."""
 _LONGEST = 4_096
 """Maximum length of a command that can be one of ours."""
 _UNUSED = ("SubagentStop",)
@@ -46,7 +46,9 @@ def _item(client: str, moment: Moment, command: str) -> dict[str, Any]:
 
 
 def with_entries(text: str, wanted: Mapping[str, list[Any]], others: Mapping[str, object]) -> str:
-    """Return the text of settings with our entries. Former entries of ours and of the retired tool are replaced."""
+    """Return the text of settings with our entries and with those of the members `others` that are missing. Former
+    entries of ours and of the retired tool are replaced. Raise BadConfiguration if the text is not valid.
+    """
     wanted = {event: element for event, (element,) in wanted.items()}
     is_former = partial(_is_own, or_retired=True)
     return _changed(text, wanted, is_former, kept=frozenset(), others=others)
@@ -57,7 +59,7 @@ def without_entries(text: str, original: Mapping[str, Any] | None, others: Mappi
     has them. `original` is None if it is unknown.
 
     A member of `others` that the original lacks is removed too if it is all that is left, or if it is unchanged and the
-    remaining hooks equal the original's.
+    remaining hooks equal the original's. Raise BadConfiguration if the text is not valid.
     """
     known = original or {}
     before = known.get("hooks")
@@ -116,8 +118,8 @@ def _step(
     emptied: set[str],
     kept: frozenset[str],
 ) -> str | None:
-    """Return the text with one more of our entries replaced or removed, or one more list removed that this has emptied;
-    None if all is as wanted. Add to `emptied` the event of a removed element.
+    """Return the text with one more of our entries replaced or removed, or one more list or object removed that this
+    has emptied; None if there is none. Add to `emptied` the event of a removed element.
     """
     root = parse(text)
     placed: set[str] = set()
@@ -152,14 +154,18 @@ def _found(root: Part, is_ours: Callable[[Mapping[str, Any]], bool]) -> Iterator
 
 
 def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return event and command of each of our entries in settings. `or_retired` adds entries of the retired tool."""
+    """Return event and command of each of our entries in settings. `or_retired` adds entries of the retired tool. Raise
+    BadConfiguration if the text is not valid.
+    """
     is_ours = partial(_is_own, or_retired=or_retired)
     found = _found(parse(text), is_ours)
     return tuple((each.event.key or "", " ".join(_words(entry.value))) for each in found for entry in each.ours)
 
 
 def starts(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the events of our entries in settings, each with the words that start om."""
+    """Return the event of each of our entries in settings, with the words that start om. Raise BadConfiguration if the
+    text is not valid.
+    """
     found = _found(parse(text), _is_own)
     return tuple((each.event.key or "", _parts(_words(entry.value))[0]) for each in found for entry in each.ours)
 
@@ -201,7 +207,7 @@ def _is_word(words: Sequence[str], at: int) -> bool:
 
 
 def _is_retired(arguments: Sequence[str]) -> bool:
-    """Return True for a command of the retired tool. Our `om context --for` has no `--cwd`."""
+    """Return True for a command of the retired tool, or `context` alone. Our `om context --for` has no `--cwd`."""
     verb, *rest = arguments or [""]
     if verb in ("claude-checkpoint", "codex-checkpoint"):
         return True

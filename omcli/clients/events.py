@@ -81,7 +81,7 @@ class HookCall:
 
     @property
     def is_new(self) -> bool:
-        """True at the start of a session that has no rows yet."""
+        """True at the start of a session, unless it is resumed or was compacted: then it may have rows."""
         return self.moment is Moment.START and self.source not in ("resume", "compact")
 
     @property
@@ -142,7 +142,9 @@ def of_retired(words: "Sequence[str]") -> str | None:
 
 
 def answer(asked: HookCall, text: str) -> object:
-    """Return the answer that gives a client this text on stdout: an object to print as JSON, or the text itself."""
+    """Return the answer that gives a client this text on stdout: an object to print as JSON, or the text itself. At
+    a compaction, pi gets `compact: true` instead of the text.
+    """
     if asked.client == "pi" and asked.moment is Moment.COMPACT:
         return {"compact": True}
     if asked.client in ("pi", "opencode"):

@@ -75,7 +75,7 @@ class KeptFiles:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make other runs of `om install` wait. Raise CannotCreate if the folder cannot be written."""
+        """Let other runs of `om install` or `om uninstall` wait. Raise CannotCreate if the folder cannot be written."""
         try:
             for folder in (self._folder.parent, self._folder):  # the mode is that of the last folder made
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)

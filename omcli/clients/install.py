@@ -47,7 +47,9 @@ class Client:
     project: str = ""
     """File for hooks or our extension in the folder of a project."""
     own_skills: str = ""
-    """Folder of skills in a project, and below the home, if the client does not read `_SHARED_SKILLS`."""
+    """Folder of skills in a project, if the client does not read `_SHARED_SKILLS`. The user's are in a folder with
+    the same last name in the client's folder.
+    """
     todo: str = ""
     """Steps left to the user after `om install`."""
 
@@ -150,7 +152,7 @@ def entries_of(
     """Return the events at which a client runs om, as named in its settings, each with the words that start om. For an
     extension, return the event "" with the path of its om, or without words if the extension does not give it.
 
-    Raise NoInput or BadConfiguration if the file cannot be read.
+    Raise NoInput or BadConfiguration if the file cannot be read, and CannotCreate if the home directory is unknown.
     """
     path = main_file(name, environment, project)
     content = read(path)
@@ -240,9 +242,10 @@ def plan_uninstall(
     leaving: Collection[str] = (),
 ) -> tuple[ClientFile, ...]:
     """Return the changes of files that `om uninstall` makes for a client; `leaving` are all clients that are
-    uninstalled with it.
+    uninstalled with it. A skill that other clients may use stays.
 
-    Raise NoInput if a file cannot be read, and BadConfiguration if it is not valid.
+    Raise NoInput if a file cannot be read, BadConfiguration if it is not valid, and CannotCreate if the home directory
+    is unknown.
     """
     path, skill = main_file(name, environment, project), skill_file(name, environment, project)
     others = [other for other in CLIENTS if other not in {name, *leaving}]
@@ -291,7 +294,8 @@ def _plan_remove_file(path: Path) -> ClientFile:
 def _without_own(
     path: Path, content: bytes | None, known: KeptFile | None, others: Mapping[str, object]
 ) -> bytes | None:
-    """Return the content of settings without our entries, or None if the file was missing before and would be empty.
+    """Return the content of settings without our entries, or None if the file is missing, or was missing before and
+    would be empty.
 
     If nobody has changed the file since `om install`, return its original content.
     """
@@ -307,7 +311,9 @@ def _without_own(
 
 
 def _text(content: bytes | None) -> str:
-    """Return the text of settings, by default an empty object. Raise BadConfiguration if it is not UTF-8."""
+    """Return the text of settings; an empty object if they are missing or blank. Raise BadConfiguration for invalid
+    UTF-8.
+    """
     try:
         text = (content or b"").decode()
     except UnicodeDecodeError as error:

@@ -81,7 +81,7 @@ def insert(text: str, keys: Sequence[str], value: object) -> str:
 
 
 def add_key(text: str, key: str, value: object) -> str:
-    """Add a member to the outermost object. Raise BadConfiguration if it is not an object."""
+    """Add a member, whose key must be new, to the outermost object. Raise BadConfiguration if that is not an object."""
     root = parse(text)
     if not isinstance(root.value, dict):
         raise _refused((), "an object")
@@ -166,7 +166,7 @@ def _layout(text: str, root: Part) -> _Layout:
 
 
 def _has_lines(text: str, container: Part) -> bool:
-    """Return True if the parts of an object or array begin on lines of their own."""
+    """Return True if the first part of an object or array is on another line than the opening bracket."""
     return not {"\n", "\r"}.isdisjoint(text[container.begin : container.parts[0].start])
 
 

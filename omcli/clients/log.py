@@ -1,6 +1,7 @@
-"""The log of hooks: one line for each hook that a client ran, and for each worker that a hook started.
+"""The log of hooks: a line for each hook that a client ran, and for each worker that had a transcript to observe.
 
-A hook never disturbs its client, so this log is the only place where its errors are reported.
+A hook that the environment turns off logs nothing. A hook never disturbs its client, so this log is the only place
+where its errors are reported.
 """
 
 import json
@@ -61,7 +62,7 @@ def append(path: str, run: HookRun) -> None:
 
 
 def has_told(path: str, event: str, client: str | None = None) -> bool:
-    """Return True if a run of an event, for a client or any, is near the end of the log."""
+    """Return True if a run of the event, by the client or (None) any client, is near the end of the log."""
     return any(run.event == event and client in (None, run.client) for run in _all(path))
 
 

@@ -126,7 +126,7 @@ def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[s
 
 
 def _given(client: str, folder: str, environment: "Mapping[str, str]") -> dict[str, object]:
-    """Return everything except files that a pack depends on, as JSON values."""
+    """Return all that a pack depends on, apart from files, as JSON values."""
     variables = {name: value for name, value in environment.items() if name.startswith(_VARIABLES)}
     return {"om": omcli.__version__, "client": client, "folder": folder, "variables": variables}
 

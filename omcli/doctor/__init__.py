@@ -43,7 +43,7 @@ class Check:
     text: str
     hint: str = ""
     settle: Callable[[], str] | None = None
-    """Function that mends what is wrong and returns what it did; None if that would not be safe."""
+    """Function that mends the fault and returns a word such as `rebuilt`; None if there is nothing safe to do."""
 
 
 def pass_(name: str, text: str) -> Check:
@@ -131,7 +131,7 @@ Section = Mapping[str, Callable[[Doctor], Iterable[Check]]]
 def check_all(doctor: Doctor, sections: Mapping[str, Section], *, settles: bool = False) -> Iterator[tuple[str, Check]]:
     """Yield the results of all checks, each with its heading. A check that fails never stops the others.
 
-    With `settles`, what can safely be mended is mended.
+    With `settles`, all that can safely be mended is mended.
     """
     for heading, section in sections.items():
         for name, function in section.items():

@@ -1,4 +1,4 @@
-"""Checks of the hooks that clients run: each is fired once, to see it answer."""
+"""Checks of the hooks that clients run: each that starts this om is fired once, to see it answer."""
 
 from __future__ import annotations
 

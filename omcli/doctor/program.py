@@ -180,7 +180,9 @@ def _beginning(program: Path) -> bytes:
 
 
 def is_own(script: Path) -> bool:
-    """Return True if a program starts this installation of om: the script that runs, its Python, or a script for it."""
+    """Return True if a program starts this installation of om: the running script, the running Python, or a script
+    whose first line names that Python.
+    """
     if str(script) == sys.executable or os.path.realpath(script) == os.path.realpath(sys.argv[0]):
         return True
     return read_by(script) == sys.executable

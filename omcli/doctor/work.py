@@ -62,8 +62,8 @@ def _pending(doctor: Doctor) -> Iterator[Check]:
 
 
 def _errors(doctor: Doctor) -> Iterator[Check]:
-    """Report work that failed. A failure of the last day is a warning, because it may pass by itself; an older one
-    fails the check.
+    """Report work that failed, and models that are not asked again yet. A failure of the last day is a warning, because
+    it may pass by itself; an older one fails the check.
     """
     if not doctor.has_store:
         return
@@ -245,7 +245,7 @@ def _new_files(doctor: Doctor, stats: Sequence[os.stat_result], number: int) -> 
 
 
 def _records(doctor: Doctor) -> Iterator[Check]:
-    """Check the records that the readers of transcripts did not know, as counted when files were taken in."""
+    """Check the records that could not be read or are of unknown types, as counted when files were taken in."""
     if not doctor.has_store:
         return
     skips = checks.record_skips(doctor.store.database)

@@ -38,7 +38,7 @@ INPUT_NAMES = (OWN, *NAMES, *_READ_ONLY)
 
 
 def named(name: str, names: Sequence[str] = INPUT_NAMES) -> Exchange:
-    """Return the format with this name, which is not om's own. Raise BadUsage if it is not one of `names`."""
+    """Return the format with this name, except `OWN` and documents. Raise BadUsage if it is not one of `names`."""
     if name not in names:
         verb = "read" if names is INPUT_NAMES else "written"
         raise BadUsage(f"memory is not {verb} as `{name}`", hint=f"one of: {', '.join(names)}")

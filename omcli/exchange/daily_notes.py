@@ -42,7 +42,7 @@ class Notebook(Protocol):
         """Return the notes, oldest first. Raise NoInput if the folder cannot be read."""
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """Return the origin and stamp that the note would have if ingested now. Raise NoInput if it cannot be read."""
+        """Return the origin and the current stamp of a note. Raise NoInput if it cannot be read."""
 
     def opened(self, note: Note) -> AbstractContextManager[Transcript]:
         """Open a note as a transcript of its session. Raise NoInput if it cannot be read."""
@@ -70,7 +70,8 @@ def session_of(folder: str, day: str) -> str:
 def pieces(text: str) -> Iterator[str]:
     """Yield the paragraphs and list items of a note, each below its heading. Front matter is left out.
 
-    A fenced block is never split. A first-level heading at the top is the note's title and is not repeated in pieces.
+    A fenced block, if indented by three spaces at most, is not split. A first-level heading at the top is the note's
+    title and is not repeated in pieces.
     """
     heading, piece, fence = "", list[str](), ""
     is_first = True
@@ -131,7 +132,9 @@ def with_section(content: bytes, day: str, section: str) -> bytes:
 
 
 def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> tuple[bytes, int]:
-    """Return the content of `MEMORY.md` without forgotten facts, and their number. All other bytes are unchanged."""
+    """Return the content of `MEMORY.md` without the facts that `are_gone` selects, and their number. All other bytes
+    are unchanged.
+    """
     lines = content.splitlines(keepends=True)
     sections, ends = _sections(content), [*accumulate(map(len, lines))]
     facts = {
@@ -145,7 +148,7 @@ def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[b
 
 
 def _sections(content: bytes) -> list[tuple[str, int, int]]:
-    """Return the day, start and end of every section. An unpaired mark is ordinary text."""
+    """Return the day, start and end of every section of a day. An unpaired mark is ordinary text."""
     found: list[tuple[str, int, int]] = []
     opening = None
     for mark in marks.marks(content):

@@ -79,7 +79,7 @@ def _rows(group: Group) -> Iterator[str]:
 
 def parse(text: str) -> Iterator[Group | NotARow]:
     """Parse groups in both forms, with tags or headings, or in records of duet's own store as JSON. A line outside any
-    group gives a `NotARow`.
+    group, or a record without content, gives a `NotARow`.
     """
     records = _records(text)
     if records is None:
@@ -95,7 +95,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _records(text: str) -> list[Mapping[str, object]] | None:
-    """Return the records of duet's store, or None if the text is not a list of them."""
+    """Return the objects of a JSON list, which are records of duet's store, or None for any other text."""
     if not text.lstrip("\ufeff \t\r\n").startswith("["):
         return None
     try:
@@ -147,8 +147,8 @@ def _groups(text: str, *, day: str = "") -> Iterator[Group | NotARow]:
 
 
 def _split_tags(line: str) -> Iterable[str]:
-    """Return the tags of a line and the text between them, if a tag begins or ends the line. Otherwise the tags are
-    only mentioned, and the line stays whole.
+    """Return the tags of a line and the text around them, if a tag begins the line or a closing tag ends it. Otherwise
+    the tags are only mentioned, and the line stays whole.
     """
     if not line.lstrip().startswith((f"<{_TAG}", f"</{_TAG}")) and not line.rstrip().endswith(f"</{_TAG}>"):
         return (line,)

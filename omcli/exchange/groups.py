@@ -36,7 +36,7 @@ class GroupRow:
 
 @record
 class MessageRange:
-    """The messages that a group was made from, given by printed ids, by indexes in the session, or both. None means
+    """The messages that a group was made from, given by ids, by indexes in the session, or both. None means
     unknown.
     """
 
@@ -115,7 +115,8 @@ def lines_of(text: str) -> list[str]:
 
 def clean_group(group: Group, clean_text: Callable[[str], str]) -> Group:
     """Return a group whose texts, names and facts went through `clean_text`, which removes secrets and characters that
-    cannot be stored. If the ids of its messages contain a secret, its range of messages is left out.
+    cannot be stored. In the session's id, only such characters are removed. If the ids of its messages contain a
+    secret, its range of messages is left out.
     """
     entries = [
         replace(
@@ -143,8 +144,8 @@ def clean_group(group: Group, clean_text: Callable[[str], str]) -> Group:
 
 
 def with_date(entry: GroupRow, times: Sequence[str]) -> GroupRow:
-    """Add a date to a row that gives only its time of day: the first date in `times` with which the row is between the
-    first and the last time, otherwise the last date.
+    """Add a date to a row that gives only its time of day: the first date in `times` (minutes, ascending) with which
+    the row is between the first and the last time, otherwise the last date.
 
     Without `times`, the time of day becomes part of the text, as does a date that does not exist.
     """
@@ -242,7 +243,9 @@ def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
 
 
 def json_values(text: str) -> Iterator[object]:
-    """Yield the JSON value of a text or, for JSON Lines, each line's object. A line without an object gives None."""
+    """Yield the JSON value of a text or, if it is not JSON as a whole, each line's object. A line without one gives
+    None.
+    """
     try:
         yield json.loads(text.removeprefix("\ufeff"), strict=False)
     except (ValueError, RecursionError):

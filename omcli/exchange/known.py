@@ -13,7 +13,7 @@ class KnownRows:
 
     def __init__(self) -> None:
         self._texts: dict[tuple[str, str | None, bool], str] = {}
-        """Ids of rows by text, minute (None for any), and True for only items or False for all rows."""
+        """Id of the first row with this text and minute (None for any), among items (True) or all rows (False)."""
         self._originals: dict[tuple[object, object, str], str] = {}
         """Ids of imported rows by format, id in the imported file and folded text."""
         self._states: dict[tuple[object, object], dict[str, str]] = {}
@@ -30,12 +30,13 @@ class KnownRows:
                 self._states.setdefault(_origin(row), {})[row.id] = row.dated
 
     def find(self, row: Observation, *, is_dated: bool, row_id: str | None) -> str | None:
-        """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
-        matches. An item is known only if it is stored as an item, because observations do not last.
+        """Return the id of a stored row with the same text and minute, or None. Unless `is_dated`, any time matches. An
+        item is known only if it is stored as an item, because observations do not last.
 
-        A row with an id of its own in the file is known if a row with this id and text is stored, whatever its date and
-        white space, or if a visible row with this id has a later date. But if that row is hidden and all visible rows
-        with this id are older, its text has changed back, which is new.
+        A row with an id of its own in the file (`row_id`) is also known if a row with this id and text is stored,
+        whatever its date, case and white space, or if a visible row with this id has a later date. But the row is new
+        if the stored row with its text is hidden and all visible rows with this id are older: its text has changed
+        back.
         """
         if row_id is not None:
             states = self._states.get(_origin(row), {})

@@ -1,7 +1,7 @@
 """The memory of a project as Markdown: a file for people, or a section of a file that agents read, such as `AGENTS.md`.
 
-It is enclosed like a pack, so that om recognises it in transcripts. Rows are list items that begin with their date:
-whatever they say opens no heading, and closes neither the pack nor the section.
+It is enclosed like a pack, so that om recognises it in transcripts. Rows are list items that begin with their date.
+Their text can neither open a heading nor close the pack or the section.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECTION = "memory"
 
 @record
 class Document:
-    """A form in which to write what a project knows."""
+    """A form in which the memory of a project is written."""
 
     name: str
     budget: int
@@ -37,7 +37,9 @@ class Document:
     """True if it is a section of a file, whose other lines are kept."""
 
     def render(self, project: str, rows: Mapping[str, Sequence[str]]) -> str:
-        """Return the document with the written rows of its parts. Without any, a section is empty, and so is a file."""
+        """Return the document with the written rows of its parts. Without rows, a file is empty, and a section has only
+        its marks.
+        """
         told = [
             f"\n{self.level} {part}\n\n" + "".join(f"{row}\n" for row in rows[part])
             for part in self.parts

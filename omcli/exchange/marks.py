@@ -21,7 +21,7 @@ class Mark:
     name: str
     is_end: bool
     first: int
-    """Offset of the line, without a byte-order mark."""
+    """Offset of the line in the file. If a byte-order mark precedes the first line, it is not part of the line."""
     last: int
     """Offset of the line after it."""
 
@@ -41,15 +41,16 @@ def section(name: str, text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Return text that cannot be read as a mark."""
+    """Return text with a space in each `<!--`, so that it cannot be read as a mark."""
     return text.replace("<!--", "<! --")
 
 
 def with_section(content: bytes, name: str, section: str) -> bytes:
     """Return the content with a section in place of the one with this name or, if there is none, at the end.
 
-    All other bytes are unchanged. The section's lines end like the first line of the file. Raise BadInput if the file
-    has only one of the two marks, more than two, or other marks between them, or if it is not UTF-8.
+    All other bytes are unchanged. The section's lines end like the first line of the file. Raise BadInput if marks with
+    this name do not form one pair with no other mark between them, or if the file begins like UTF-16 or has a null
+    byte.
     """
     if content.startswith(_WIDE) or b"\0" in content:
         raise BadInput("it is not text in UTF-8", hint="if it is UTF-16, convert it: `iconv -f UTF-16 -t UTF-8`")

@@ -33,7 +33,9 @@ def _parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _listed(text: str) -> Iterator[object]:
-    """Yield the memories of a list, a page of results, or lines, and the last state of each memory in a history."""
+    """Yield the memories of a list, a page of results, or lines. Of a history, yield the last state of each memory that
+    was not deleted.
+    """
     last: dict[str, _Fields] = {}
     for document in json_values(text):
         pages = document if isinstance(document, list) else [document]

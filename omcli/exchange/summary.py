@@ -28,7 +28,8 @@ _OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary"
 _RAW = lazily(r"Last (?:messages(?:, [^:]*)?:|Messages(?:, [^:]*)?)")
 """Heading of the messages in a pack. The messages are skipped because the transcript contains them."""
 _LONGEST = 600
-"""Maximum length of a row, in characters. A longer paragraph is split between sentences; a longer sentence stays whole.
+"""Maximum length of a row without its heading, in characters. A longer paragraph is split between sentences; a longer
+sentence stays whole.
 """
 _SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
 
@@ -50,7 +51,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def parse_before(first: str | None, text: str) -> Iterator[Group | NotARow]:
-    """Parse a summary, and date its undated rows `first`."""
+    """Parse a summary. Its rows without a date get the date `first`, if there is one."""
     for found in parse(text):
         if isinstance(found, NotARow) or first is None:
             yield found
@@ -63,8 +64,8 @@ def parse_before(first: str | None, text: str) -> Iterator[Group | NotARow]:
 
 
 def _summary_of(text: str) -> str:
-    """Return the summary contained in JSON or JSON Lines: the memory that messages begin with, or the output of a
-    compaction. Return "" for other objects and lists; other text is returned unchanged.
+    """Return the summary contained in JSON or JSON Lines: the rows of a pack, the memory that messages begin with, or
+    the output of a compaction. Return "" for other objects and lists; other text is returned unchanged.
     """
     if not text.lstrip().startswith(("{", "[")):
         return text

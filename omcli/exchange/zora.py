@@ -15,7 +15,7 @@ _READ = (WORDS, EMOJI, BRACKETS, NONE)
 
 
 def row(written: str) -> PrintedRow | None:
-    """Parse a line as a row, or return None if the line does not begin with a date."""
+    """Parse a line as a row, or return None if the line does not begin with `[YYYY-MM-DD HH:MM]`."""
     return next((read for notation in _READ if (read := notation.parse(written))), None)
 
 
@@ -74,7 +74,7 @@ def _item(group: Group) -> _Fields:
 
 
 def _parse_jsonl(text: str) -> Iterator[Group | NotARow]:
-    """Parse one JSON object per line. Any other line, or an object without rows, gives a `NotARow`."""
+    """Parse one JSON object per line. Other lines that are not blank, and objects without rows, give a `NotARow`."""
     for found in objects_of(text):
         yield (found and _group(found)) or NotARow(reason="no block")
 

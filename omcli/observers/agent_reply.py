@@ -73,7 +73,7 @@ def parse_token(token: str) -> PendingToken:
 
 
 def shown_digest(session: str, messages: Iterable[int], rows: Iterable[str]) -> str:
-    """Return a digest of the messages' `seq` and the rows' ids, both in the order of their labels."""
+    """Return a digest of the session, the messages' `seq` and the rows' ids, both in the order of their labels."""
     return digest(session, " ".join(map(str, messages)), *rows)
 
 
@@ -135,7 +135,7 @@ class AgentReply:
 
     @property
     def is_about_messages(self) -> bool:
-        """True if the reply has any part of an observer's answer, such as observations or a title."""
+        """True if any part of an observer's answer, such as its observations or title, is given and not empty."""
         reply = self.answer
         return bool(reply.rows or reply.used or reply.current_task or reply.next_step or reply.title)
 
@@ -327,7 +327,7 @@ def _fault(place: str, what: str, *, hint: str = "") -> BadInput:
 
 
 def check_messages(handed: AgentReply, evidence: Evidence) -> None:
-    """Raise BadInput if a label is unknown, or if a row cites no pending message."""
+    """Raise BadInput if a message's label is unknown, or if a row cites no pending message."""
     for place, label in handed.messages():
         if label not in evidence.shown.labels:
             raise BadInput(f"{place}: `{label}` is not a valid message (expected a label from `om pending`)")

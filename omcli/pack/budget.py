@@ -40,7 +40,9 @@ class Budgets:
     session: int
     tail: int
     is_tail_fixed: bool = False
-    """True if the tail must not exceed its limit. Otherwise it may use free budget to reach unobserved messages."""
+    """True if the tail must not exceed its limit. Otherwise it may use free budget, for example to reach unobserved
+    messages.
+    """
 
     @property
     def limits(self) -> dict[Tier, int]:

@@ -44,8 +44,8 @@ class ContextPack:
     total: int
     """Tokens of `printed`, never more than the budget."""
     left_out: int
-    """Number of rows that could be in the pack but are not: they did not fit or, with `Choice.matches`, repeat other
-    content.
+    """Number of rows that were ranked for the pack but are not in it: they did not fit or, with `Choice.matches`,
+    repeat other content. Rows that are too many for `Choice` or not shared are not counted.
     """
     counter: str
     """Name of the token counter used for all counts."""
@@ -53,16 +53,16 @@ class ContextPack:
     pending: int
     """Number of messages in the session that are not observed yet."""
     gap: int | None
-    """Number of the session's unobserved messages that are neither in the tail nor covered by a row made for this pack.
-    None if `pack` was not given the unobserved messages.
+    """Number of the session's unobserved messages that are neither in the tail nor observed for this pack only. None if
+    `pack` was not given the unobserved messages.
     """
     freeze_point: FreezePoint | None
     printed: str
-    """The pack in the requested layout, ending with a line break; empty if there is nothing to print. A JSON document
-    contains it as `text`.
+    """The pack in the requested layout, ending with a line break; empty if nothing fits or, except in chat messages, if
+    there is nothing to print. A JSON document contains it as `text`.
     """
     reasons: tuple[RowReason, ...] = ()
-    """The rows that could be in the pack, and why they are in it or not, if `Choice.is_explained`."""
+    """All visible rows given for tiers with a budget, and why they are in the pack or not, if `Choice.is_explained`."""
 
 
 @record
@@ -83,8 +83,8 @@ class Choice:
     """Options for choosing and ordering the rows of a pack."""
 
     reflections: int | None = None
-    """Maximum number of the session's reflections; the newest are kept. Rows written at the same time count once,
-    like the single text that other tools write. None means no limit.
+    """Maximum number of the session's reflections; the newest are kept. Rows written at the same time count as one.
+    None means no limit.
     """
     others: int | None = None
     """Maximum number of the session's other rows, counted in the same way. Rows that are open or in force are kept
@@ -92,12 +92,14 @@ class Choice:
     """
     is_recent: bool = False
     """True to rank the session's rows by age instead of salience: pinned rows and the current task first, then rows in
-    `matches`, the best first, then reflections, then the others. Within a group, newer rows rank first.
+    `matches`, the best first, then reflections, then the others. Of two that are equal in all this, the newer is first.
     """
     is_descending: bool = False
-    """True to print the newest rows of the session first."""
+    """True to print newer rows of the session above older ones, with all reflections still above the other rows."""
     is_append_only: bool = False
-    """True to keep rows that later ones replaced, while all rows fit."""
+    """True to print a settled request below its results instead of above. The caller then also passes rows that later
+    ones replaced, while all rows fit.
+    """
     order: tuple[Tier, ...] = tuple(Tier)
     """Printing order of the tiers."""
     result_chars: int | None = tail.TOOL_CHARS
@@ -207,8 +209,8 @@ def _of_session(rows: Sequence[Observation], choice: Choice, meter: PackMeter) -
 def _reason_of_each(
     opened: _OpenPack, session: str | None, cross: Iterable[Observation], own: Iterable[Observation]
 ) -> Iterator[RowReason]:
-    """Yield the rows that could be in the tiers of a pack, each with the reason why it is in the pack or not. Rows that
-    were ranked come first.
+    """Yield the visible rows given for tiers with a budget, each with the reason why it is in the pack or not. Rows
+    that were ranked come first.
     """
     parts = [
         (tier, ranked, rows)
@@ -271,7 +273,7 @@ def _in_order(rows: Iterable[Observation], *, is_moved: bool) -> list[Observatio
 
 
 def _is_answered(row: Observation) -> bool:
-    """Return True for a settled request or question whose row has the time of the request itself."""
+    """Return True for an observed request or question that is settled and has an `event_at`, the time it was asked."""
     is_question = row.type in ASKED and row.kind is Kind.OBSERVATION
     return is_question and row.status in SETTLED and row.event_at is not None
 
@@ -290,7 +292,7 @@ def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observatio
 
 def _newest(rows: Sequence[Observation], matches: Mapping[str, float]) -> Iterator[int]:
     """Yield indexes: pinned rows and the current task, then rows that match the task at hand, the best first, then
-    reflections, then all others. Within a group, the newest row comes first.
+    reflections, then all others. Of two that are equal in all this, the newer comes first.
     """
     yield from sorted(
         range(len(rows)),
@@ -382,8 +384,8 @@ class _OpenPack:
             self._fill_rest()
 
     def _fill_rest(self) -> None:
-        """Let the tail exceed its limit by the tokens that are still free: up to `max_tokens` of the pack, or back to
-        the first unobserved message.
+        """Let the tail exceed its limit, unless that is fixed, by the tokens that are still free: up to `max_tokens` of
+        the pack, or back to the first unobserved message.
         """
         if self.budgets.is_tail_fixed:
             return

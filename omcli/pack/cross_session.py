@@ -52,9 +52,11 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
-    """Remove rows whose text is in `besides`, and duplicates by text. The mark of provisional rows is ignored.
+    """Return the rows without those whose text a row in `besides` has, and without duplicates by text.
 
-    Among duplicates, the last row that is not an observation is kept, or the first one if all are observations.
+    The mark of provisional rows is ignored.
+
+    Of duplicates, the last row that is not an observation is kept, or the first one if all are observations.
     """
     said = {_bare_text(row) for row in besides}
     chosen: dict[str, Observation] = {}

@@ -35,7 +35,7 @@ _FRESHNESS_FLOOR = 0.2
 _SAID_AGAIN = 0.5
 """Factor on a term's weight for each row that contains the term and is already chosen."""
 _NAME, _COMMON = 2.0, 0.25
-"""Weights of names and of common words. All other words have weight 1."""
+"""Factors on the weights of names and of common words. It is 1 for all other words."""
 _NAME_POWER, _WORD_POWER = 0.5, 0.4
 """Exponents of the number of rows that use a name, or any other word.
 
@@ -215,7 +215,7 @@ def _term_weight(
 
 
 def _value(row: Observation, age: float) -> float:
-    """Return the part of a row's value that does not depend on its text. `age` is its position in the session: 1 for
+    """Return the part of a row's value that does not depend on its terms. `age` is its position in the session: 1 for
     the newest row.
 
     A resolved row has at most medium importance.

@@ -19,7 +19,8 @@ from omcli.text.terms import terms_of
 _MISSES = 50
 """A tier counts as full once more than this many successive rows do not fit."""
 OUTPUT_PART = 3
-"""Rows that quote outputs get at most a tier's tokens divided by this number, because an agent can read outputs again.
+"""Unless all rows fit, rows that quote outputs get at most a tier's tokens divided by this number, because an agent can
+read outputs again.
 """
 
 
@@ -35,7 +36,7 @@ class TakenRow:
 
 @record
 class RowReason:
-    """A row that could be in a pack, and the reason why it is there or not."""
+    """A visible row that was given for a pack, and the reason why it is in the pack or not."""
 
     tier: Tier
     row: Observation
@@ -222,8 +223,8 @@ def repeated(rows: Sequence[Observation], turns: Sequence[Turn], matches: Mappin
 
     Among rows with the same words, whoever says them, only one is no repetition: a pinned row or the current task,
     otherwise an open row, otherwise the best match, and the last among equals. Any row that is neither pinned, open nor
-    the current task also counts as a repetition if all messages it was made from are whole in the tail, or if messages
-    contain its words.
+    the current task also counts as a repetition if all messages it was made from are whole in the tail, or if the tail
+    contains its words in this order.
     """
     seqs = {turn.kept.seq for turn in turns if turn.is_whole}
     said = f" {' '.join(one_line(turn.text) for turn in turns)} "

@@ -59,8 +59,8 @@ def newest(
     is_growing: bool = False,
     back_to: int = 0,
 ) -> tuple[TurnGroup, ...]:
-    """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps. The message whose
-    `seq` is `back_to` is the earliest that is taken.
+    """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps. They end before a
+    group whose last message has a `seq` below `back_to`.
 
     `messages` is the main thread, oldest first. A result is left out if its call is missing or does not fit. The newest
     groups are whole until they take half of the room. In older ones, texts of tools and events are cut to `chars`

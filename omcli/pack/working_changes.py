@@ -70,7 +70,9 @@ def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator
 
 
 def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str, *, label: str = "") -> FactLine:
-    """Add a row to the line stored under `key`. The line takes its text and state from the latest row."""
+    """Add a row to the line stored under `key`, a new line if there is none, and give the line this text and the row's
+    state.
+    """
     line = lines.setdefault(key, FactLine(facts=[], text=text, label=label))
     line.facts.append(fact)
     line.text, line.is_settled = text, fact.is_settled
@@ -206,7 +208,9 @@ def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
 
 
 def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, FactLine]) -> Iterator[FactLine]:
-    """Yield a line per command with its last outcome. Commands in `besides`, which have failed, are left out."""
+    """Yield a line per command with its last outcome. Those that only read are left out, and those in `besides`, which
+    have failed.
+    """
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type in _RUNS and not _is_read_only(fact):

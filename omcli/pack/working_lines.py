@@ -120,8 +120,8 @@ def entry(line: FactLine) -> BlockLine:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. A third of them is the end of a person's words, because long
-    prompts end with what they ask for, and pasted test runs with what failed.
+    """Shorten a line to at most `limit` characters. In a person's words, a third of these are the end, because long
+    prompts end with the request, and pasted test runs with the failures.
     """
     is_said = text.startswith((USER, PASTED)) and len(text) > limit
     end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)
@@ -129,7 +129,7 @@ def _shortened(text: str, limit: int) -> str:
 
 
 def _user_first(lines: Iterable[FactLine]) -> list[FactLine]:
-    """Move agents' decisions to the end, unless they are pinned, because they follow from people's decisions."""
+    """Return the lines with agents' decisions last, unless pinned, because they follow from people's decisions."""
     return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
 
 
@@ -204,9 +204,9 @@ _LAST_DONE = "Last done: "
 _PASTED_END = " pasted lines]"
 """End of a row about several pasted lines, which were the whole prompt."""
 _REPLIES = ("User agreed ", "User declined ", "User answered: ", "User refused")
-"""Beginnings of what a person replies to a question or a call of an agent."""
+"""Beginnings of rows with a person's reply to a question or a call of an agent."""
 _STATEMENTS = (USER, *_REPLIES)
-"""Beginnings of what a person states or decides."""
+"""Beginnings of rows with a person's statement or reply."""
 _STATED = IN_FORCE | {Type.FACT}
 _LASTING = frozenset({Type.INSTRUCTION, Type.PREFERENCE})
 _MOST_ASKED = 3
@@ -215,9 +215,10 @@ _FEW_ROWS = 4
 _FEW_WORDS = 5
 """An older request of at most this many words, the speaker included, is not worth a line."""
 _TELLING = 4
-"""Minimum number of uncommon words in a request that says what it is about. A request with a code name always does."""
+"""Minimum number of uncommon words in a request that says what it is about. One with a name such as a path always does.
+"""
 _REMARK = 4
-"""Importance of a remark that an agent makes while it works."""
+"""Maximum importance of a remark that an agent makes while it works."""
 _DONE_BESIDES = 3
 """A todo list is obsolete once this many requests were made and completed after its last change."""
 
@@ -245,9 +246,9 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the person's last open requests and questions, newest first, or of the last one that is done.
 
-    If the newest message has many requests, its first and its last two are taken. Other things said in it are added
-    (see `_goes_with`). If none of the lines says what it is about, the last request that does is added, with what the
-    agent said before the newest message.
+    There are at most three, and older ones of a few words are left out. If the newest message has more, its first and
+    its last two are taken. Other things said in it are added (see `_goes_with`). If none of the lines says what it is
+    about, the last request that does is added, with what the agent said before the newest message.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
     is open. Pasted lines, passed over requests, and questions before the person's last reply are left out.
@@ -296,7 +297,7 @@ def _is_earlier(task: Fact, asked: Fact) -> bool:
 
 
 def _goes_with(fact: Fact, asked: Fact) -> bool:
-    """Return True if a fact is in the same message as a request, and is not a lasting rule or preference."""
+    """Return True if a fact is said or pasted in the message of a request, and is not a lasting rule or preference."""
     is_said = fact.row.type in _STATED | ASKED and fact.row.text.startswith(USER)
     return (is_said or _is_pasted(fact)) and _said_at(fact) == _asked_at(asked) and fact.row.type not in _LASTING
 
@@ -313,7 +314,9 @@ def _is_asked(fact: Fact) -> bool:
 
 
 def _asked_at(fact: Fact) -> int:
-    """Return the `seq` of the message with a request. The last source of a settled request is its answer."""
+    """Return the `seq` of the message with a request, or 0 if it has none. The last source of a settled one is its
+    answer.
+    """
     sources = fact.row.sources[:-1] if fact.is_settled and len(fact.row.sources) > 1 else fact.row.sources
     return sources[-1] if sources else 0
 
@@ -353,7 +356,7 @@ def _said_at(fact: Fact) -> int:
 
 
 def _is_let_go(fact: Fact) -> bool:
-    """Return True if the conversation moved on from a request and its outcome is unknown."""
+    """Return True if the conversation moved on from a request or todo list and its outcome is unknown."""
     return fact.row.status is None and bool(fact.known("left"))
 
 
@@ -373,7 +376,7 @@ def _has_terms(fact: Fact) -> bool:
 
 
 def _terms(fact: Fact) -> frozenset[str]:
-    """Return the uncommon terms of a row, without the name of a slash command."""
+    """Return the uncommon terms of a row, without its speaker and the name of a slash command."""
     said = fact.row.text.partition(": ")[2]
     return terms_of([said.partition(" ")[2] if said.startswith("/") else said])[0] - folded_words()
 

@@ -59,7 +59,7 @@ class AnthropicMessages:
         import anthropic  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Return the optional fields that this request uses: pictures, effort, and a `max_tokens` above the default."""
+        """Return the optional fields that this request sends: `image`, `effort`, `max_tokens` above the default."""
         has_pictures = any(isinstance(part, Picture) for part in request.prompt.content)
         fields = (
             ("image", has_pictures),

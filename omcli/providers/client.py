@@ -15,7 +15,7 @@ from omcli.providers.wire import RequestFailed
 _ENCODINGS = ("gzip", "deflate")
 """Encodings that are asked for and decoded here."""
 _PIECE = 1 << 16
-"""Maximum number of bytes to decode at once."""
+"""Maximum number of bytes that one step of decoding yields."""
 _ACCEPTED = {"accept-encoding": ", ".join(_ENCODINGS)}
 _ANY_HEADER = zlib.MAX_WBITS | 32
 """Makes zlib accept both encodings."""

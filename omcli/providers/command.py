@@ -136,7 +136,7 @@ def _signal_name(number: int) -> str:
 
 
 def command(line: str, *, seconds: float) -> Command:
-    """Parse a command line as a shell would.
+    """Return the program for a command line, which is split as a shell does, but without expanding variables.
 
     Raise BadConfiguration if the line cannot be parsed or its program is not found.
     """
@@ -223,7 +223,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(stderr: IO[bytes]) -> str:
-    """Return the last non-blank line of stderr, or an empty string if there is none."""
+    """Return the last non-blank line of stderr, or an empty string if its last 4,000 bytes have none."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _KEPT_OF_STDERR))
     lines = [" ".join(line.split()) for line in stderr.read().decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")

@@ -52,7 +52,8 @@ class RemoteEmbedder:
         """Number of characters to which texts are cut, or None until the model has refused a text as too long."""
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> EmbedReply:
-        """Return a vector for each text. A text that is too long for the model is cut.
+        """Return a vector for each text. A text that is too long for the model is cut. `is_query` only changes the time
+        that the call may take.
 
         Raise ProviderFailed if there is no usable reply before the deadline, NotAllowed if the key is rejected or the
         account has no credit, and BadConfiguration if the base URL or the model's name is wrong.

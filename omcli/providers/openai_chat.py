@@ -54,7 +54,7 @@ class OpenaiChat:
         import openai  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Return the optional fields that this request uses: temperature, effort, stream options, pictures, limit."""
+        """Return the optional fields that this request sends, such as `temperature`, `image` or the output limit."""
         prompt = request.prompt
         sent = {
             "temperature": prompt.temperature is not None,

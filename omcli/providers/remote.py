@@ -132,7 +132,7 @@ class RemoteModel:
                 request, misses = replace(request, output_mode=looser), 0
 
     def _send(self, request: Request, retries: RetryState) -> PlainReply:
-        """Send one request and return its reply. Raise RequestFailed if there is none within the remaining time."""
+        """Send one request and return its reply. Raise RequestFailed if no usable one comes in the remaining time."""
 
         def work(http: httpx2.Client, seconds: float) -> PlainReply:
             return self._wire.send(request, http=http, seconds=seconds)

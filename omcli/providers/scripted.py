@@ -94,7 +94,8 @@ class Scripted:
         """Record the request and return the next reply.
 
         Raise the error that the script names, Unreachable if no reply is left or the deadline passes, and Unusable if
-        the text is blank. Raise BadConfiguration if the record of requests cannot be written.
+        the text of a reply that was not cut off is blank. Raise BadConfiguration if the record of requests cannot be
+        written.
         """
         entry = self._next(prompt)
         if entry is None or entry.error is not PromptTooLong:

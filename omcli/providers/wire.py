@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 STREAMED_FROM = 8_192
-"""Replies that may exceed this many output tokens are streamed, because proxies close connections that stay silent."""
+"""Replies are streamed if their output limit exceeds this many tokens, because proxies close connections that stay
+silent.
+"""
 _LARGEST_REPLY = 16 << 20
 """Maximum size of a response in bytes, whatever the output limit is."""
 _LEAST_BYTES = 256 << 10
@@ -47,7 +49,9 @@ class Request:
 
 
 def largest_reply(max_output: int | None, *, streamed: bool = False) -> int:
-    """Return the maximum size in bytes of a response, which follows from the output limit in the request, if any."""
+    """Return the maximum size in bytes of a response: larger for a larger output limit, and if it is `streamed`, but
+    never more than `_LARGEST_REPLY`. Without an output limit (None), it is that.
+    """
     if max_output is None:
         return _LARGEST_REPLY
     return min(_LARGEST_REPLY, _LEAST_BYTES + max_output * (_BYTES_PER_EVENT if streamed else _BYTES_PER_TOKEN))

@@ -8,12 +8,12 @@ nor borrow. Words in long texts count less, as in BM25. Words of agents and tool
 one of their messages.
 
 The best row of a message adds 0.3 of its own score to the message. Rows score four times as much if they are lasting
-wishes or rules, decisions when the query asks why, or failures when it asks what went wrong. A row is shown in place of
-its message, or of the call that it is about, if it contains the same words of the query.
+wishes or rules, decisions when the query asks why, or failures and blockers when it asks what went wrong. A row is
+shown in place of its only message, or of the call that it is about, if it contains the same words of the query.
 
-If there are vectors, the 20 messages nearest to the query in meaning have a nearness, from 1 for the first to 0, which
-they lend to their neighbours if the query is a question. The ranking by nearness and the ranking by words are merged by
-reciprocal rank fusion.
+If there are vectors, the 20 messages and the 20 rows nearest to the query in meaning have a nearness, from 1 for the
+first to 0 for the last. Messages lend it to their neighbours if the query is a question. The ranking by nearness and
+the ranking by words are merged by reciprocal rank fusion.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _TROUBLE = FAILURES | {Type.BLOCKER}
 _OF_CALLS = TOOL_EVENTS - {Type.EXCERPT}
 """Types of rows that tell what a call did. Their first source is the call."""
 _FIRST_SOURCES = 4
-"""A row adds to the score of this many of its source messages, the first ones. A row with more sources is a summary."""
+"""A row adds to the score of its first source messages, at most this many. A row with more sources is a summary."""
 _DAY = len("YYYY-MM-DD")
 INEXACT = 0.5
-"""Factor of a match for each quotation or name of the query that it doesn't contain exactly."""
+"""Factor on the score of a match for each quotation or name of the query that it doesn't contain exactly."""
 
 
 FUSION = 60
@@ -95,7 +95,9 @@ class Match:
     seq: int | None
     row: Logged | None
     nearness: float | None = None
-    """Similarity of meaning, from 0 to 1; None unless the match or a neighbouring message is among the nearest."""
+    """Similarity of meaning to the query, from 1 for the nearest to 0 for the farthest of the nearest. None unless the
+    match, a row about it or a neighbouring message is one of these.
+    """
 
 
 def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Word, ...]:
@@ -137,9 +139,10 @@ def rank(
 ) -> list[Match]:
     """Rank messages and rows, the best first, and the newest message first among equals.
 
-    A row adds to the score of its source messages, and is shown in place of one that contains the same words of the
-    query. A row without messages among `places` is a match of its own, and so is every row unless `with_messages`. A
-    message without any word of the query is a match only if the query is a question, or if it is one of the `nearest`.
+    Only messages that are wanted (`is_wanted`) are matches; the others lend them words. A row adds to the score of its
+    source messages, and is shown in place of one that contains the same words of the query. A row without messages
+    among `places` is a match of its own, and so is every row unless `with_messages`. A message without any word of the
+    query is a match only if the query is a question, or if it is one of the `nearest`.
     """
     worths = {logged.position: _row_worth(words, logged, query.telling) for logged in rows}
     messages = _worth_of_messages(words, places)
@@ -363,8 +366,8 @@ _MOST_PIECES = 2
 whole text.
 """
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
-"""Ends of paragraphs, lines, sentences and words. A part is cut at the last one in its second half, of the first kind
-that occurs there.
+"""Ends of paragraphs, lines, sentences and words. A part is cut at the first kind that occurs in its second half, after
+the last occurrence.
 """
 _SPACE = " \t\n\r"
 
@@ -372,13 +375,13 @@ _SPACE = " \t\n\r"
 @record
 class Query:
     words: tuple[str, ...]
-    """The words to search for, in order, each once and without function words. They are in lower case."""
+    """The words to search for, in order, each once and in lower case. Function words are left out (see `of`)."""
     exact: tuple[str, ...] = ()
     """Quotations and names, in lower case. Each that a text doesn't contain exactly halves its score."""
 
     telling: Collection[Type] = _RULES
-    """Types of rows that count more: wishes and rules; decisions if the text asks why; failures if it asks what went
-    wrong.
+    """Types of rows that count more: wishes and rules; decisions if the text asks why; failures and blockers if it asks
+    what went wrong.
     """
 
     @property
@@ -394,7 +397,7 @@ class Query:
         return sum(name not in folded for name in self.exact)
 
     def is_in(self, text: str) -> bool:
-        """Return True if a text contains each word and, as they are written, the names and quotations."""
+        """Return True if a text contains each word, even inside a longer one, and the names and quotations exactly."""
         folded = _folded(text)
         return all(word in folded for word in self.words) and not self.missing(text)
 
@@ -427,7 +430,8 @@ def _marks_of(text: str) -> list[str]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the first parts of a text, each cut at the end of a paragraph, line, sentence or word in its second half.
+    """Yield the first parts of a text, at most `_MOST_PIECES`. Each is cut at the end of a paragraph, line, sentence or
+    word in its second half, if there is one.
 
     Nothing is yielded for a text of spaces.
     """

@@ -39,7 +39,7 @@ from omcli.text.similarity import says
 from omcli.text.terms import NAME_LIKE, NEGATION, folded, folded_words, terms_of
 
 CONFIRMED = "confirmed"
-"""Tag of a row that a person confirmed in `om review`. Rows written before that no longer contradict it."""
+"""Tag of a row that a person confirmed in `om review`. Rows dated before that no longer contradict it."""
 
 
 class ReviewReason(StrEnum):
@@ -61,7 +61,7 @@ class ReviewEntry:
 
 
 def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry, ...]:
-    """Return the rows to look at among all visible ones, the most important first.
+    """Return the rows to look at, each once, by reason and then by importance, given all visible rows in log order.
 
     Contradicted rows are always among them, unverified ones unless they were used since `before`. Rows dated before
     then are old if they have been neither used nor confirmed since, and no later row repeats them. Only rows in force,
@@ -116,8 +116,8 @@ _RULES = IN_FORCE | {Type.BEHAVIOR}
 _LONGEST_ROW, _LONGEST_CLAUSE = 400, 160
 """Lengths in characters. Longer rows are reports, and longer clauses say several things."""
 _MOST_ALIKE, _COMPARED = 6, 50
-"""If a thing has more values than the first number, they are the lines of a list. Only its last statements, as many as
-the second number says, are compared.
+"""If a thing has more values than the first number, they are the lines of a list, and none is compared. Otherwise its
+last statements are compared, at most the second number of them.
 """
 _PERSON, _AGENT = "User", "Agent"
 
@@ -225,7 +225,8 @@ def contradicted(rows: Iterable[Observation]) -> tuple[tuple[Observation, Observ
     passed in log order, which decides between rows with the same date.
 
     Only rows of the same project are compared or, if they have no project, of the same session. A later statement
-    counts only if the same speaker makes it, or if the earlier one is an agent's.
+    counts only if the same speaker makes it, or if the earlier one is an agent's. If the last that counts gives the old
+    value again, the row is not contradicted.
     """
     said: dict[tuple[str, ...], list[_Statement]] = defaultdict(list)
     order: dict[str, tuple[str, int]] = {}

@@ -86,7 +86,7 @@ def mark(name: str) -> str:
 
 
 def daily(text: str) -> Daily:
-    """Parse a time of day in the form `HH:MM`. Raise BadUsage if it is not valid."""
+    """Parse a time of day in the form `HH:MM` or `H:MM`. Raise BadUsage if it is not valid."""
     found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text, re.ASCII)
     if found is None:
         raise BadUsage(f"`--at {text}` is not a valid time (expected HH:MM)", hint="from 00:00 to 23:59")
@@ -94,7 +94,9 @@ def daily(text: str) -> Daily:
 
 
 def every(text: str) -> Every:
-    """Parse an interval such as `15m` or `2h`. Raise BadUsage unless it divides an hour or a day evenly."""
+    """Parse an interval such as `15m` or `2h`. Raise BadUsage unless it divides an hour evenly, or is a number of whole
+    hours that divides a day evenly.
+    """
     found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h)", text, re.ASCII)
     minutes = 0 if found is None else int(found[1]) * (_HOUR if found[2] == "h" else 1)
     if not minutes or (_HOUR if minutes < _HOUR else _DAY) % minutes or (minutes > _HOUR and minutes % _HOUR):
@@ -142,9 +144,9 @@ class ScheduleResult:
     changes: tuple[EntryChange, ...]
     """Empty if there was nothing to remove."""
     said: str = ""
-    """Error printed by the scheduler's own program, if it failed."""
+    """Error of the scheduler's own program, if it failed or was not found."""
     left: tuple[str, ...] = ()
-    """Commands that the user has to run if the scheduler's own program failed."""
+    """Commands that the user has to run if the scheduler's own program failed or was not found."""
 
 
 class Scheduler(Protocol):

@@ -55,7 +55,7 @@ class Launchd:
         return done if error is None else ScheduleResult(changes=done.changes, said=error, left=(shlex.join(load),))
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Remove the job's property list and unload the agent."""
+        """Remove the job's property list if it is om's, and then unload the agent."""
         done = ScheduleResult(changes=remove_files([self._path(name)], mark(name), dry_run=dry_run))
         if done.changes and not dry_run:
             _remove(name)

@@ -53,7 +53,7 @@ _NOTHING = 1
 _LIKE_ROW = lazily(r"\S{1,100} \[(?:[0-9]{4}-[0-9]{2}-[0-9]{2} |undated\])")
 """Matches text that could be taken for a row or message as printed below the answer."""
 _MOST_RESULTS = 60
-"""Number of results to choose from. The budget usually has room for fewer."""
+"""Maximum number of results to choose from. The budget usually has room for fewer."""
 
 
 @with_shared(RowFilter, examples=_EXAMPLES, without=["last"])
@@ -188,7 +188,7 @@ def _show(run: Run, question: str, answered: AnsweredQuestion | None, printed: S
 
 
 def _safe(answered: AnsweredQuestion) -> str:
-    """Return the answer so that none of its lines can be read as a row, a turn or a heading: they are indented."""
+    """Return the answer, marked if unverified, and indented so that no line can be read as a row, turn or heading."""
     first, _, rest = printable(answered.text).partition("\n")
     looks_like = (LOOKS_STRUCTURAL.match, WORDS.looks_marked.match, _LIKE_ROW.match)
     if answered.unverified:

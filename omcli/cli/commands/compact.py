@@ -326,7 +326,7 @@ def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: De
     """Store earlier summaries as rows, and return the number of tokens in those summaries that add rows.
 
     Earlier summaries are the memory that the transcript begins with, the given file, and what the host handed over.
-    Raise NoInput or BadInput, naming the file, if the file cannot be read or is empty.
+    Raise NoInput or BadInput, naming the file, if the file cannot be read or gives no row.
     """
     handed = taken.handover.summary if taken is not None and taken.handover is not None else ""
     tokens = 0
@@ -345,7 +345,7 @@ def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: De
 
 
 def _import_summary(job: _Job, name: str, text: str, session_id: str, deps: Deps) -> int:
-    """Store a summary as rows and return its number of tokens, or 0 if it adds no row. Raise BadInput with `name`."""
+    """Store a summary as rows; return its number of tokens, or 0 if it adds no row. Raise BadInput if it has none."""
     from omcli.operations.importing import import_summary
 
     try:

@@ -218,7 +218,7 @@ def _write(file: Path, name: str, value: object) -> bool:
 
 
 def _edit(run: Run, *, is_local: bool) -> None:
-    """Have the user edit a file, and print what is wrong with it afterwards."""
+    """Have the user edit a file, which is created if it is missing, and print what is wrong with it afterwards."""
     from omcli.cli.terminal import edit_file
     from omcli.clients import files
 

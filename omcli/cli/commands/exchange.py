@@ -156,7 +156,7 @@ def _write_section(file: Path, section: str, *, has_rows: bool) -> bool:
     """Write om's section of a file in one step. Return False if nothing changes: the file already has this section, or
     it has none and the new one has no rows.
 
-    Raise BadInput if the file's marks are damaged, and the errors of `read` and `replace_content`.
+    Raise the errors of `with_section`, `read` and `replace_content`.
     """
     from omcli.clients.files import read, replace_content, target
     from omcli.exchange.markdown import SECTION
@@ -187,7 +187,8 @@ def _content(run: Run, name: str, pieces: Iterable[str]) -> Iterator[bytes]:
 
 def _write(run: Run, name: str, pieces: Iterable[str]) -> None:
     """Write a file, in one step unless it is a device or a pipe. If it is new, only its owner can read it. Raise
-    BadUsage if it belongs to the store, CannotCreate if it cannot be opened, and InputOutput if writing fails.
+    BadUsage if its path begins with the path of the store, CannotCreate if it cannot be opened, and InputOutput if
+    writing fails.
     """
     from omcli.clients.files import target, write_pieces
 

@@ -354,8 +354,8 @@ def _list_backups(run: Run, found: Sequence[StoreCopy]) -> None:
 
 
 def _chosen(which: str | None, found: Sequence[StoreCopy], store: Path) -> Path:
-    """Return the backup that `which` names: the last one of a day, a file, or by default the last one. Raise NoInput if
-    there is none.
+    """Return the backup that `which` names: a file, the last one of a day (or of an hour, minute or second in it), or
+    by default the last one. Raise NoInput if there is none.
     """
     if which is not None and (file := expanded(which)).is_file():
         return file

@@ -75,8 +75,9 @@ def hook(
 
 
 def hook_text(run: Run, asked: HookCall) -> str:
-    """Return the answer to a client, or "" if it is given none. Keep the pack of a new session for the next one. Raise
-    BadCall with the message of an OmError.
+    """Return the answer to a client, or "" if it is given none, and change to the client's directory. Keep the pack of
+    a new session for the next one or, if prompts are answered, the ids of the rows that are given. Raise BadCall with
+    the message of an OmError.
     """
     try:
         enter(asked.folder)

@@ -117,7 +117,7 @@ om diff --since 7d --project .
 om diff --since 2026-11-20 --until 2026-11-21 --json | jq '.dropped[].text'
 """
 _LISTED = 3
-"""Maximum number of replaced rows that are printed for one row; more are counted."""
+"""Maximum number of replaced rows that are printed for one row. If there are more, only their number is printed."""
 
 
 @with_shared(RowFilter, examples=_DIFF_EXAMPLES, without=["counter", "last", "tag", "all_"])

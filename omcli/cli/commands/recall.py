@@ -217,7 +217,7 @@ def _print_all(run: Run, answers: Sequence[Answer], *, from_file: bool, jsonl: b
 
 
 def print_results(run: Run, results: Sequence[RecallResult], *, with_context: bool = False) -> None:
-    """Print rows as `om log` does, and messages with their best line, each above its answer and none of them twice."""
+    """Print rows as `om log` does, and messages with their best line, neighbours and answer. No result is repeated."""
     printed = set[int]()
     for number, result in enumerate(results):
         seq = result.message.seq if result.message is not None else 0
@@ -284,7 +284,7 @@ def vectors_as_dict(vectors: VectorSearch | None) -> dict[str, object]:
 
 
 def result_as_dict(result: RecallResult) -> dict[str, object]:
-    """Return a result for JSON: the row or message that it is, its best line, its score, and the words it contains."""
+    """Return a result for JSON: the row, or the message's best line and answer, its score, and the words found."""
     row, kept = result.row, result.message
     about: dict[str, object] = {}
     if row is not None:
@@ -367,7 +367,7 @@ def embed(
 
 
 def _period(interval: str | None, *, watch: bool) -> float:
-    """Return an interval in seconds. Raise BadUsage if it is not valid."""
+    """Return an interval in seconds. Raise BadUsage if it is not valid, or is given without `watch`."""
     if interval is not None and not watch:
         raise BadUsage(f"`{interval}` needs `--watch`", hint="`om embed --watch 10s`")
     text = (interval or _INTERVAL).strip()

@@ -248,7 +248,7 @@ def status(
 
 @record
 class _Usage:
-    """The used part of a limit. At some limits work becomes due, at others no more calls are made."""
+    """The used part of a limit, at which work becomes due, models are no longer called, or a warning is printed."""
 
     name: str
     used: float
@@ -270,8 +270,8 @@ class _Usage:
 
 
 def _usage(run: Run) -> Iterator[_Usage]:
-    """Yield the tokens of the last session's pending messages and of its rows, if a number of tokens decides when these
-    are observed or folded, and the use of each limit of models.
+    """Yield the tokens of the last session's pending messages and of its observations, if a number of tokens decides
+    when these are observed or folded, and the use of each limit of models.
     """
     from omcli.operations.context import last_session
 
@@ -296,7 +296,7 @@ def _spool_as_dict(found: SpoolState) -> dict[str, object]:
 
 
 def _hooks() -> Sequence[tuple[HookRun, HookRun | None]]:
-    """Return the last hook that each client ran, and its last error if nothing has succeeded since."""
+    """Return the last hook that each client ran, and the client's last error that is still open (see `last_errors`)."""
     from omcli.clients.log import last_errors, last_runs, log_path
 
     path = log_path(os.environ)
@@ -332,7 +332,7 @@ def _print_line(run: Run) -> None:
 
 
 def _counts(run: Run) -> dict[str, object]:
-    """Return the messages that wait, the open errors and the highest used share of a limit."""
+    """Return the numbers of waiting messages and open errors, and the highest used share of a limit, if any."""
     from omcli.clients.log import last_errors, log_path
     from omcli.sqlite.checks import any_error, waiting_counts
 

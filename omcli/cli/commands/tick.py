@@ -188,7 +188,7 @@ def _work(
 
 
 def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[TickReport]:
-    """Do the due work of each session. A worker repeats this until nothing is due."""
+    """Do the due work of each session: once or, as a worker, as often as `run_due` repeats it."""
     from omcli.operations import background, tick
 
     if is_worker:

@@ -53,7 +53,7 @@ _NEIGHBOURS = 5
 _LONGEST_TEXT = 200
 """Maximum number of characters of a message's line that are printed."""
 _BEFORE = 40
-"""Characters of a long line that are printed before its first word."""
+"""Characters of a long line that are printed before the first word that was searched for."""
 _WITH_LINE = lazily(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?")
 
 LimitOption = Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="At most N of each kind.")]
@@ -430,7 +430,7 @@ def _packed(found: PackTrace, limit: int) -> Iterator[str]:
 
 
 def _trace_as_dict(found: TextTrace, limit: int) -> dict[str, object]:
-    """Return a trace for JSON. The lists have the newest `limit` entries; `count` says how many there are."""
+    """Return a trace for JSON. Messages, batches and rows are the newest `limit`; `count` says how many there are."""
     counts = Counter(each.kept.session for each in found.messages)
     pending = Counter(each.kept.session for each in found.messages if each.is_pending)
     rows = {"observations": found.rows, "reflections": found.folded}

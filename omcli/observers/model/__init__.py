@@ -155,9 +155,9 @@ def text_tokens(drafts: Sequence[Draft], counter: TokenCounter) -> int:
 
 
 def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedReply:
-    """Drop the last rows of a reply until the others fit into `most` tokens.
+    """Return a reply without the last rows, so that the others fit into `most` tokens.
 
-    The first row is always kept, shortened if necessary.
+    The first row is always kept, shortened if necessary. Both are counted in the reply's `findings`.
     """
     kept = len(reply.drafts)
     while kept > 1 and text_tokens(reply.drafts[:kept], counter) > most:

@@ -43,7 +43,7 @@ _OUTPUT_CHARS = 8_000
 """Maximum number of characters of an output to search."""
 _ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
 _WORK = frozenset({Type.REQUEST, Type.QUESTION, Type.PLAN})
-"""Types of rows that may say in other words what a message of the user asks for."""
+"""Types of rows that may put a request of the user in other words."""
 _LONGEST_TOOL = 60
 _REPORTS = lazily(
     r"\b(?:page|site|document|file|text|output|result|tool|it|user)s?\b.{0,20} "
@@ -56,7 +56,7 @@ _BREAKS = lazily(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def is_from_user(message: Message) -> bool:
-    """Return True if the user wrote at least the beginning of the message: a prompt, an answer, a note or a command."""
+    """Return True if the user wrote at least the beginning of the message, as in a prompt, an answer or a command."""
     if message.agent is not None:
         return False  # the user of a subagent is an agent
     if message.role is Role.EVENT:
@@ -243,8 +243,8 @@ class Authority:
         return old.type in _ANSWERED and (is_spoken or status in SETTLED)
 
     def _is_claim(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> bool:
-        """Return True if the row says what the user wants, states or is, or if it uses the first person and cites
-        neither user nor agent.
+        """Return True if the row speaks for the user (by its type or words, as an identity, or because it begins with
+        the user's name), or if it uses the first person and cites neither user nor agent.
         """
         is_spoken = any(map(self._is_spoken, sources))
         if kind in ONLY_FROM_USER or is_identity or speaks_for_user(text, is_agent=is_spoken):
@@ -323,7 +323,7 @@ class Authority:
         return message.text if message.role is Role.ASSISTANT else split_words(message)[0]
 
     def _spoken_sentences(self, labels: Iterable[str]) -> Iterator[str]:
-        """Yield the sentences of these messages that do not report what an output says."""
+        """Yield the user's and the agent's own sentences in these messages, except reports of what an output says."""
         for label in labels:
             yield from (part.text for part in text_parts(self._own_words(label)) if not _REPORTS.search(part.text))
 

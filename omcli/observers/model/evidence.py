@@ -16,7 +16,7 @@ from omcli.text.phrases import searchable, unknown_names
 from omcli.text.terms import terms_of
 
 _RECENT = 12
-"""Number of newest rows that are chosen first, before open and high-priority ones."""
+"""Number of newest rows that are chosen before open and high-priority ones."""
 _ROW_CHARS = 400
 
 

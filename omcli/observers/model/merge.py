@@ -69,7 +69,8 @@ def merge_rows(
     """Merge the rules' rows with the model's. The rules' rows for tool events and for people's words are always kept.
 
     A row from rules about an agent's words is dropped if model rows from the same messages cover it without being
-    longer. A row from rules that is kept may take its type, importance, status and date from model rows that cover it.
+    longer, or make its replacements (see `_is_replaced`). A row from rules that is kept may take its type, importance,
+    status, date and replacements from model rows that cover it.
     Verified model rows are added if they contain more than the kept rows, and unverified ones always, except for rows
     that only repeat tool output. `unread` contains the `seq` of messages that were not shown to the model.
     """

@@ -25,7 +25,7 @@ class PromptContext:
     guidance: str | None
     """Additional instructions from the user's configuration."""
     correction: str = ""
-    """Reason why the previous reply could not be used. Empty in the first prompt."""
+    """Sentences that say what was wrong with the previous reply. Empty in the first prompt."""
     session: str | None = None
     """Session to record in the spend ledger. It is not shown to the model."""
 

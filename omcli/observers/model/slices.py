@@ -50,7 +50,7 @@ class SliceReader:
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
         """Ask the model about the next slice, with rows from earlier slices as context, and add its reply. Skip the
-        slice if nothing in it can be shown.
+        slice if nothing in it can be shown. With `warmer`, ask at a higher temperature.
 
         Raise ProviderFailed if there is no usable reply, and NotAllowed or BadConfiguration as the provider does. Then
         the same slice is still the next one.

@@ -155,7 +155,9 @@ class _Lines:
         return f"m100 2026-01-01 00:00 {self._shown_text(message, None, is_before=False)}\n"
 
     def content(self, longest: int | None) -> Iterator[str | Picture]:
-        """Yield all lines, and each picture after its message. A date is shown only when it changes."""
+        """Yield all lines, and each picture after its message. A date is shown only when it changes. `longest` limits
+        the characters of each message, besides the limits of its role.
+        """
         day = ""
         for place in self._order:
             label, kept = self._lines[place]

@@ -70,7 +70,8 @@ class ValidatedReply:
 def validate(
     answer: ObserverReply, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool
 ) -> ValidatedReply:
-    """Return the valid part of a reply. With `verify`, reject rows that would otherwise be marked as unverified.
+    """Return the valid part of a reply, at most `most_rows` rows, without the fence's `token` in its texts. With
+    `verify`, reject rows that would otherwise be marked as unverified.
 
     Raise Unusable if more than half of the rows have a fault: they lack text, use unknown labels, or cite no new
     message.
@@ -165,7 +166,9 @@ class _CheckedReply:
         return self._mark_missing(draft, missing) if missing else draft
 
     def text(self, given: str) -> str:
-        """Return text on one line, cleaned, without secrets and repeated sentences, and cut to the length of a row."""
+        """Return text on one line, cleaned, without secrets, cut to the length of a row and, if it is a loop, without
+        the repetitions. Count these corrections.
+        """
         line = one_line(clean(without_token(self.token, given)))
         redacted = redact(line)
         once = without_repeats(redacted.text)
@@ -190,7 +193,7 @@ class _CheckedReply:
 
     def task(self, answer: ObserverReply) -> Draft | None:
         """Return a row for the current task, or None if the task is unchanged, empty, contains unknown anchors, or does
-        not come from the user.
+        not come from the user. A next step that is only heard is left out.
         """
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
@@ -286,7 +289,7 @@ class _CheckedReply:
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
     def _said_date_list(self, sources: Sequence[str], date: str) -> list[str]:
-        """Return the dates that the sources name (see `text.calendar`), and `date` if it overlaps one of them."""
+        """Return the first date in each sentence of the sources, and `date` if it overlaps one of them."""
         said = [each for kept in self.evidence.messages(sources) for each in _date_list(kept.message)]
         return [*said, date] if any(_overlap(date, each) for each in said) else said
 
@@ -402,7 +405,7 @@ class RowDate:
     is_unreal: bool = False
     """True if the model gave an invalid date."""
     is_other: bool = False
-    """True if the row or its messages name dates, but not this one."""
+    """True if the row's text or its messages name dates, but the first that each names is another one."""
 
 
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
@@ -434,7 +437,7 @@ def _date_in(message: Message) -> str | None:
 
 @lru_cache(maxsize=_REMEMBERED_DATES)
 def _date_list(message: Message) -> frozenset[str]:
-    """Return the dates that the sentences of a message name."""
+    """Return the first date that each sentence of a message names."""
     parts = (part.text for part in text_parts(message.text))
     return frozenset(filter(None, (spoken_date(part, at=message.at, utc_offset=message.utc_offset) for part in parts)))
 

@@ -255,7 +255,7 @@ def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage |
 
 
 def starts_turn(kept: KeptMessage) -> bool:
-    """Return True if the message is a slash command, or a prompt that was not queued."""
+    """Return True if the message is a slash command, or a prompt without a `kind` (not queued and not an answer)."""
     message = kept.message
     return message.kind is (None if message.role is Role.USER else MessageKind.COMMAND)
 

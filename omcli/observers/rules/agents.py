@@ -135,12 +135,12 @@ def _is_report(sentence: str) -> bool:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def says_nothing(sentence: str) -> bool:
-    """Return True if a sentence is only an announcement, an offer or a courtesy."""
+    """Return True if a sentence begins like an announcement (`is_plan`) or an offer, or is a courtesy."""
     return is_plan(sentence) or is_offer(sentence) or is_courtesy(sentence)
 
 
 def is_plan(sentence: str) -> bool:
-    """Return True if a sentence announces the next action: "Let me look at the parser"."""
+    """Return True if a sentence begins by announcing the next action: "Let me look at the parser"."""
     return bool(_NARRATION.match(plain(sentence)))
 
 
@@ -155,7 +155,7 @@ def is_guess(sentence: str) -> bool:
 
 
 def is_offer(sentence: str) -> bool:
-    """Return True if a sentence only offers more work."""
+    """Return True if a sentence begins like an offer of more work: "Would you like me to …"."""
     return bool(_OFFER.match(plain(sentence)))
 
 
@@ -291,7 +291,7 @@ def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
 
 
 def _with_headings(parts: Sequence[TextPart], kept: Sequence[int]) -> list[int]:
-    """Insert each informative heading before the first kept sentence under it."""
+    """Return the indexes of the kept sentences, with each informative heading before the first sentence under it."""
     found: list[int] = []
     under = -1
     chosen = set(kept)

@@ -70,7 +70,7 @@ def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: st
 
 
 def _told(sentence: str, other: str) -> str:
-    """Return a sentence without its opening, or "" for courtesies, questions and reactions."""
+    """Return a sentence without its opening and the name `other`, or "" for courtesies, questions and reactions."""
     said = cues.without_opening(sentence, other)
     is_empty = not said or cues.has_question_mark(said) or cues.is_courtesy(said)
     return "" if is_empty or any(map(people_cues.is_reaction, (sentence, said))) else said

@@ -235,7 +235,7 @@ def asks_to_look(sentence: str) -> bool:
 
 
 def has_name_or_number(sentence: str) -> bool:
-    """Return True if a sentence contains a number, a code name or a quotation."""
+    """Return True if a sentence contains a digit, a quotation, or a character of code or paths such as `_` or `/`."""
     return bool(_NAMES_SOMETHING.search(sentence))
 
 
@@ -317,7 +317,7 @@ def is_no(text: str) -> bool:
 
 def is_courtesy(sentence: str) -> bool:
     """Return True for a bare acknowledgement such as "done" or "got it", and for a short greeting, thanks or praise
-    without a number, code name or quotation, and without a "but".
+    without a digit, path or quotation (see `has_name_or_number`), and without a "but".
     """
     said = plain(sentence)
     if _BARE_COURTESY.match(said):

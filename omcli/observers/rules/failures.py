@@ -72,10 +72,10 @@ class ParsedCommand:
 def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Return True if one of the successful commands does everything that the failed one should have done.
 
-    The arguments and narrowing flags of the successful command must be among those of the failed one: `npm test` covers
-    `npm run test -- parser`, but not the other way round. Flags such as `--verbose`, which do not change what is
-    checked, are ignored. Any other flag must be in both commands or in neither. A command with a flag such as
-    `--dry-run` covers nothing.
+    The arguments of the successful command must be among those of the failed one, or wider (see `_is_within`), and its
+    narrowing flags among those of the failed one: `npm test` covers `npm run test -- parser`, but not the other way
+    round. Flags such as `--verbose`, which do not change what is checked, are ignored. Any other flag must be in both
+    commands or in neither. A command with a flag such as `--dry-run` covers nothing.
     """
     for one in succeeded:
         if one.program != failed.program or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
@@ -119,7 +119,7 @@ def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
 
 
 def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, ...]:
-    """Parse those parts of `a && b` that are not read-only.
+    """Parse those parts of a command such as `a && b` that are not read-only.
 
     Return an empty tuple for commands that are shortened, too long or on several lines (apart from commits), and for
     those whose exit status is lost, unless their success is `proven` in another way.
@@ -203,7 +203,7 @@ class OpenFailures:
         return number in self._failures
 
     def check_numbers(self) -> frozenset[int]:
-        """Return the row numbers of failed tests, builds and publications, which only the same check resolves."""
+        """Return the row numbers of failed checks, such as tests and builds, which only the same check resolves."""
         return frozenset(number for number, failure in self._failures.items() if failure.is_check)
 
     def repeated_by(self, row: Draft, directory: str | None) -> list[int]:

@@ -1,4 +1,7 @@
-"""Rows about changed files, reads, searches and read-only remote tools, and excerpts from tool output."""
+"""Rows about changed files, reads, searches and read-only remote tools, and excerpts from tool output.
+
+The last part finds the edit that wrote a line, for `om why`.
+"""
 
 from __future__ import annotations
 
@@ -232,7 +235,7 @@ def _is_identifier(word: str) -> bool:
 
 
 def new_lines(changes: Sequence[FileChange]) -> list[str]:
-    """Return the lines that a file's changes add, without duplicates."""
+    """Return the lines that a file's changes add and that an excerpt may quote, without duplicates."""
     before = set(chain.from_iterable(map(_lines, map(attrgetter("old"), changes))))
     after = chain.from_iterable(map(_lines, map(attrgetter("new"), changes)))
     return list(dict.fromkeys(filterfalse(before.__contains__, after)))

@@ -1,4 +1,4 @@
-"""Passages that people paste or quote in a prompt (logs, mails, chats, documents, quotations).
+"""Passages that people paste or quote in a prompt, such as logs, mails, chats, documents and quotations.
 
 Such passages ask for nothing and set no rules. But if a person introduces a passage as a wish ("Follow this from now
 on: '…'"), the person says it.
@@ -196,7 +196,7 @@ _MOST_BETWEEN = 20
 
 
 def _data_lines(lines: Sequence[str]) -> Iterable[int]:
-    """Return the numbers of lines of logs, traces, diffs, JSON and tables, unless there is only one short line."""
+    """Return the numbers of lines of data such as logs, diffs, JSON and tables, unless there is only one short line."""
     found: list[int] = []
     goes_on = None
     for at, line in enumerate(lines):
@@ -316,7 +316,8 @@ def _quoted_lines(lines: Sequence[str]) -> Iterable[int]:
 
 def _block_lines(lines: Sequence[str]) -> Iterator[int]:
     """Yield the numbers of lines between three quotes, of lines between or below rulers if the line before introduces
-    or asks about them, and of indented lines. Lines that the line before makes the person's own are left out.
+    or asks about them (or, without a line before, if they are fields), and of lines indented like code. Lines that the
+    line before makes the person's own are left out.
     """
     outside, end, item = "", 0, False
     unclosed: set[str] = set()
@@ -454,7 +455,8 @@ def _tag_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 def _quotes(text: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of quotations that are introduced as the words of others. Quotations after a colon or without
-    an introduction count, too, unless the words around them make them the person's own.
+    an introduction count, too, unless the words around them make them the person's own. One that is the whole text, or
+    has fewer than `_LEAST_WORDS` words, does not count.
     """
     for found in _QUOTATIONS.finditer(text):
         said = next(filter(None, found.groups()))

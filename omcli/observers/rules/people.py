@@ -1,4 +1,4 @@
-"""Rows about what people write to agents: prompts, answers, refusals, commands and notes.
+"""Rows about what people write to agents, such as prompts, answers, refusals, commands and notes.
 
 A short prompt is kept verbatim in one row, apart from long code, but its lasting rules, preferences and decisions
 become separate rows. A long prompt becomes several rows.
@@ -73,7 +73,7 @@ _WORD_LETTERS = 4
 _QUESTION_CHARACTERS = 300
 """Number of characters kept from a question that is answered."""
 _OTHER_WAY_WORDS = 8
-"""Maximum number of words of a comment that is about more than one call."""
+"""Maximum number of words of a comment on a refused call that applies to other calls too."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
@@ -212,7 +212,9 @@ def _plan(parts: Sequence[TextPart], titles: Sequence[str]) -> tuple[Sequence[Te
 
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
-    """Return the sentences that have content. Questions after a comma become separate sentences."""
+    """Return the sentences that have content, without courtesies. Questions after a comma become separate sentences, as
+    do lasting rules, preferences and decisions beside a request.
+    """
     questions = chain.from_iterable(map(split_question, parts))
     pieces = map(_without_courtesy, chain.from_iterable(map(_split_lasting, questions)))
     return list(filterfalse(_is_empty, pieces))
@@ -274,7 +276,7 @@ def with_work_importance(draft: Draft) -> Draft:
 
 
 def _without_courtesy(part: TextPart) -> TextPart:
-    """Return what a person says after a courtesy: "Hi Claude, fix the test". A courtesy alone is unchanged."""
+    """Return a sentence without the courtesy before it: "Hi Claude, fix the test". A courtesy alone is unchanged."""
     if cues.is_courtesy(part.text):
         for rest, has_pause in cues.after_courtesy(part.text):
             if not cues.is_courtesy(rest) and (
@@ -306,8 +308,8 @@ def _is_lasting(row: RowText) -> bool:
 def _prompt_parts(
     prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequence[TextPart], *, after: str
 ) -> Iterator[Draft]:
-    """Yield rows for the most important sentences of a long prompt, after the outline of a plan or a request, if any.
-    The last row gives the number of sentences left out.
+    """Yield rows for the most important sentences of a long prompt. The last row gives the number of those left out.
+    `after` is the request or the outline of a plan in an earlier row, or empty. With it, these rows request nothing.
     """
     limit = _PROMPT_CHARACTERS - len(after)
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, limit)
@@ -425,9 +427,9 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
 
 
 def question_of(asked: KeptMessage | None, answer: str = "") -> str:
-    """Return the question in a message that a short answer answers: the one that shares the most words with the answer,
-    the last one among equals. Without an answer, return the last question. If the answer numbers as many parts as there
-    are questions, return all questions.
+    """Return the question of a message to which a short answer replies: the one that shares the most words with it, the
+    last one among equals. If the answer is empty, return the last question; if it numbers as many parts as there are
+    questions, all of them.
 
     Return "" if the answer is a question, or an order that shares no word with an offer.
     """
@@ -460,8 +462,8 @@ _PASTED_CHARACTERS = 400
 
 
 def pasted_summary(pasted: Sequence[str], limit: int = _PASTED_CHARACTERS) -> str:
-    """Return the errors in pasted lines and the lines with names that fit, or otherwise the beginning of the lines,
-    with their number.
+    """Return the errors in pasted lines and other lines with names that fit, or without errors the beginning of the
+    lines, and then the number of lines.
     """
     from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
 

@@ -34,7 +34,7 @@ class RowTable:
     failures: OpenFailures | None = None
     """Open failures, or None before the first row about a failure."""
     todo_list: int = -1
-    """Number of the row with the latest complete todo list, or -1 without one."""
+    """Number of the row with the latest complete todo list, even if it was removed since, or -1 without one."""
     latest: int = 0
     """Largest `seq` among the sources of all rows added so far, or 0 if no row has any."""
     by_seq: list[tuple[int, int]] = field(default_factory=list)
@@ -125,7 +125,7 @@ class RowTable:
         return draft
 
     def replace(self, number: int, draft: Draft, *, reason: str) -> Draft:
-        """Remove a row. Return the draft that replaces it, with the `sources` and `replaces` of both."""
+        """Remove a row. Return the draft that replaces it, with the `sources` and `replaces` of both and the reason."""
         old = self.remove(number)
         replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
         return replace(draft, sources=merged(old.sources, draft.sources), replaces=replaces, reason=reason)
@@ -142,8 +142,8 @@ class RowTable:
         return draft
 
     def replace_claims(self, draft: Draft) -> Draft:
-        """Remove the rows whose claims a draft overrules, and return the draft with their sources. What it does not
-        repeat of them is appended as `(earlier: …)`.
+        """Remove the rows whose claims a draft overrules, and return the draft that replaces them, with their sources.
+        A claim, or its value, that the draft does not repeat in full is appended as `(earlier: …)`.
         """
         change = _update_of(draft)
         for number, anew in self._replaced(change) if change else ():

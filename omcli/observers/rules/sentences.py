@@ -388,7 +388,7 @@ _MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
 
 @record
 class Pasted:
-    """A prompt in which marks replace the passages that the person pasted or quoted, such as logs or code. Passages
+    """A prompt in which marks replace the passages that the person pasted or quoted (see `pasted.passages`). Passages
     without a word are left out.
     """
 
@@ -413,7 +413,7 @@ class Pasted:
         return cls(words="".join((*words, text[after:])), passages=tuple(shown))
 
     def restore(self, text: str) -> str:
-        """Return a part of the words on one line, with the passages in place of their marks."""
+        """Return a part of the words with the passages, each on one line, in place of their marks."""
         return _MARK.sub(lambda found: self._passage(found[0]), text) if self.passages else text
 
     def without_blocks(self) -> tuple[str, list[str]]:
@@ -438,5 +438,5 @@ class Pasted:
 
 
 def is_marked(text: str) -> bool:
-    """Return True if words contain nothing but marks."""
+    """Return True if words contain nothing but marks and white space, or nothing at all."""
     return bool(_MARKED_LINE.match(text))

@@ -163,7 +163,7 @@ def _without_quotes(command: str) -> str:
 
 
 def summary_line(output: str) -> str:
-    """Return the last line that sums up the output ("12 passed, 1 failed in 3.2s"), or an empty string."""
+    """Return the last line that sums up the output ("12 passed in 3.2s"), or "" if its last 60 lines have none."""
     for line in reversed(output.splitlines()[-60:]):
         if len(line) <= 300 and _SUMMARY.search(line):
             return cut(one_line(line).strip("= -"), 160)
@@ -175,7 +175,7 @@ def has_failures(output: str) -> bool:
 
 
 def has_successes(output: str) -> bool:
-    """Return True if the summary line of the output counts what passed, and no failures."""
+    """Return True if the summary line of the output counts successes, and no failures."""
     line = summary_line(output)
     return bool(_COUNTS_SUCCESSES.search(line)) and not _COUNTS_FAILURES.search(line)
 

@@ -35,10 +35,10 @@ class TurnAnswered:
 
 @record
 class TurnDone:
-    """An agent's turn ended with a text to which the person has not objected so far."""
+    """An agent's turn ended with a text or a tool result to which the person has not objected so far."""
 
     seq: int
-    """`seq` of the text."""
+    """`seq` of the text or result."""
     at: str | None
     since: int | None
     """`seq` of the prompt or slash command that began the turn, or None if that is in an earlier batch."""
@@ -109,7 +109,7 @@ _DONE_BESIDES = 3
 _SERIOUS = 7
 """Minimum importance of a failure that keeps a request from being done."""
 _LEFT, _SKIPPED = "left", "passed over"
-"""Metadata key and value that mark a question or request as passed over."""
+"""Metadata key and value that mark a question, request or todo list as passed over."""
 _PREVIOUS = "leaves"
 """Metadata key for the `seq` of the previous request, if its turn ended without a result."""
 # The question quoted in a row about a bare yes or a short answer.
@@ -122,7 +122,7 @@ _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 
 
 
 def open_if_asked(draft: Draft) -> Draft:
-    """Open a question or request that has no status. `TurnDone` closes it."""
+    """Return a row, open if it is a question or request without a status. `TurnDone` closes it."""
     return replace(draft, status=Status.OPEN) if draft.type in ASKED and draft.status is None else draft
 
 

@@ -36,7 +36,9 @@ class FileChange:
 
 
 def changed_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
-    """Return the file changes that an edit tool's arguments request, or an empty list if they are not recognised."""
+    """Return the file changes that an edit tool's arguments request, or a patch in place of them (`raw`). The list is
+    empty if they are not recognised.
+    """
     patch = next(filter(None, map(arguments.get, ("patch", "patchText", "input", "diff"))), raw)
     if isinstance(patch, str) and PATCH in patch:
         return list(_parse_changes(patch))

@@ -145,7 +145,9 @@ class MessageFormat:
     """True if the first message of a list must be a user's."""
 
     def conversation(self, turns: Sequence[Turn]) -> list[Entry]:
-        """Return all messages of a list without the memory, after a message of the user if one must come first."""
+        """Return all messages of a list without the memory. If the first must be a user's and is not, one is put before
+        it (`_LEFT_OUT`).
+        """
         entries = self.messages(turns)
         if self.begins_with_user and entries and entries[0]["role"] != "user":
             entries.insert(0, self.opening(_LEFT_OUT))

@@ -54,10 +54,10 @@ class Head:
     """True if the rows are in a store, where they can be looked up."""
     freeze_point: FreezePoint | None = None
     is_descending: bool = False
-    """True if the newest rows of the session are printed first."""
+    """True if newer rows of the session are printed above older ones."""
     age: str | None = None
-    """Time since the last message, such as `3 days ago`. None if the message is from the same day or has no time, or if
-    the pack is frozen.
+    """Time since the last message, such as `3 days ago`. None if there is no message, if it has no time or is not from
+    an earlier day, or if the pack is frozen.
     """
 
     @property
@@ -173,7 +173,7 @@ def age(at: str | None, now: str) -> str | None:
 
 
 def outcome(turn: Turn) -> str | None:
-    """Return a result's outcome: `error`, `exit 2`, or `error, exit 2`; None if it did not fail."""
+    """Return a result's outcome: `error`, `exit 2`, or `error, exit 2`; None if it shows no failure."""
     said = turn.message
     words = ["error"] if said.failed else []
     if said.exit_code:
