@@ -72,19 +72,23 @@ class ParsedCommand:
 def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Return True if one of the successful commands does everything that the failed one should have done.
 
-    The arguments of the successful command must be among those of the failed one, or wider (see `_is_within`), and its
-    narrowing flags among those of the failed one: `npm test` covers `npm run test -- parser`, but not the other way
-    round. Flags such as `--verbose`, which do not change what is checked, are ignored. Any other flag must be in both
-    commands or in neither. A command with a flag such as `--dry-run` covers nothing.
+    The successful command has no arguments, or each of its own is an argument of the failed one or wider
+    (`_is_within`), and all of these are covered so, apart from values of narrowing flags. Its narrowing flags are among
+    those of the failed one: `npm test` covers `npm run test -- parser`, but not the other way round. Flags such as
+    `--verbose`, which do not change what is checked, are ignored. Any other flag must be in both commands or in
+    neither. A command with a flag such as `--dry-run` covers nothing.
     """
     for one in succeeded:
         if one.program != failed.program or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
             continue
-        if not all(any(_is_within(target, wider) for target in failed.arguments) for wider in one.arguments):
-            continue
-        missing = filterfalse(_SAME_EFFECT_FLAG.fullmatch, failed.flags - one.flags)
-        if all(map(_SAME_EFFECT_FLAG.fullmatch, one.flags - failed.flags)) and all(
-            map(_NARROWING_FLAG.fullmatch, missing)
+        pairs = [(each, wider) for each in failed.arguments for wider in one.arguments if _is_within(each, wider)]
+        missing = failed.flags - one.flags
+        narrowing = list(filter(_NARROWING_FLAG.fullmatch, missing))
+        if (
+            {wider for _, wider in pairs} == one.arguments
+            and (not pairs or len(failed.arguments - {each for each, _ in pairs}) <= len(narrowing))
+            and all(map(_SAME_EFFECT_FLAG.fullmatch, one.flags - failed.flags))
+            and all(flag in narrowing or _SAME_EFFECT_FLAG.fullmatch(flag) for flag in missing)
         ):
             return True
     return False

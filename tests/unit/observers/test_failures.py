@@ -30,11 +30,16 @@ MENDED = (
     ("pytest tests/tides.py::test_high", "pytest tests/tides.py"),
     ("pytest tests/tides/high.py", "pytest tests/tides/"),
     ("go test ./tides/high", "go test ./tides/..."),
+    ("pytest tests/tides.py tests/moon.py", "pytest tests"),
+    ("pytest tests/tides.py tests/moon.py", "pytest"),
+    ("pytest tests/tides.py -k high", "pytest tests/tides.py"),
 )
 OTHERS = (
     ("npm test", "npm run build"),
     ("npm test", "npm test -- parser"),
     ("pytest", "pytest tests/tides"),
+    ("pytest tests/tides.py tests/moon.py", "pytest tests/tides.py"),
+    ("ruff check tides moon", "ruff check moon"),
     ("pytest", "pytest --collect-only"),
     ("npm test", "npm test --help"),
     ("mypy --strict tides", "mypy tides"),
