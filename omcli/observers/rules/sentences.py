@@ -246,16 +246,15 @@ _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 def cut(text: str, limit: int) -> str:
-    """Return text of at most `limit` characters. Longer text is cut between words (in scripts without spaces, between
-    characters), never inside a name, and ends with an ellipsis. If not even the first word fits, only the ellipsis is
-    left.
+    """Return text of at most `limit` characters. Longer text is cut between words or after a character of a script
+    without spaces, never inside a name, and ends with an ellipsis. If not even the first word fits, only the ellipsis
+    is left.
     """
     if len(text) <= limit:
         return text
-    end = text.rfind(" ", 0, limit - 1)
-    if end <= 0:  # a script without spaces, or one long run of characters
-        wide = [] if text.isascii() else list(_WIDE.finditer(text, 0, max(0, limit - 2)))
-        end = wide[-1].end() if wide else 0
+    end = max(0, text.rfind(" ", 0, limit - 1))
+    if not text.isascii():
+        end = max((wide.end() for wide in _WIDE.finditer(text, end, max(0, limit - 2))), default=end)
     return f"{text[:end].rstrip()} …" if end > 0 else "…"
 
 

@@ -21,6 +21,8 @@ def test_text_is_cut_to_its_limit(text: str, limit: int) -> None:
 
 def test_text_without_spaces_uses_its_limit() -> None:
     assert cut("汉" * 50, 20) == f"{'汉' * 18} …"
+    assert cut("User: " + "汉" * 50, 20) == f"User: {'汉' * 12} …"
+    assert cut("汉" * 10 + " tides", 14) == f"{'汉' * 10} …"
 
 
 @pytest.mark.parametrize(
