@@ -47,6 +47,8 @@ class Endpoint:
     is_local: bool = False
     """True if the endpoint runs on the user's own machines and needs no key."""
     takes_images: bool = False
+    names_vendors: bool = False
+    """True if its models are named VENDOR/NAME. A vendor may have the name of another endpoint."""
 
 
 _ENDPOINTS = (
@@ -75,6 +77,7 @@ _ENDPOINTS = (
         key_variables=("OPENROUTER_API_KEY",),
         model="google/gemini-2.5-flash",
         takes_images=True,
+        names_vendors=True,
     ),
     Endpoint(
         name="gemini",
@@ -127,14 +130,17 @@ def endpoint(name: str, *, known: Iterable[str] = ENDPOINTS) -> Endpoint:
         raise BadConfiguration(f"{name[:60]!r} is not a known provider", hint=f"one of: {', '.join(known)}") from None
 
 
-def split_model(model: str) -> tuple[str | None, str]:
+def split_model(model: str, provider: str | None = None) -> tuple[str | None, str]:
     """Split a name such as `ollama/qwen2.5:7b` into endpoint and model. The endpoint is None if the name contains none.
 
     The part before the first `/` is an endpoint only if it is the name of one: `openrouter/google/gemini-2.5-flash`
     means `google/gemini-2.5-flash` at OpenRouter, but `google/gemini-2.5-flash` is a model at the configured endpoint.
+    If the `provider` names its models VENDOR/NAME, only its own name is an endpoint: `openai/gpt-4o` at OpenRouter.
     """
     prefix, slash, rest = model.partition("/")
-    return (prefix, rest) if slash and prefix in ENDPOINTS else (None, model)
+    named = ENDPOINTS.get(provider or "")
+    is_vendor = named is not None and named.names_vendors and prefix != provider
+    return (prefix, rest) if slash and prefix in ENDPOINTS and not is_vendor else (None, model)
 
 
 def checked_url(url: str) -> str:

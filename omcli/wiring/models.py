@@ -61,7 +61,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
         return None
     from omcli.providers.endpoints import split_model
 
-    of_name, model = split_model(role.model) if role.model else (None, None)
+    of_name, model = split_model(role.model, role.provider) if role.model else (None, None)
     endpoint = of_name or role.provider or endpoint_with_key(environment)
     if endpoint is None:
         raise BadConfiguration(

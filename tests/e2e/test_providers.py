@@ -152,6 +152,18 @@ def test_flags_name_a_model_an_address_and_a_provider(om: Om, fake_model: FakeMo
     assert entry["model"] == "ollama/qwen2.5:7b"
 
 
+def test_no_message_goes_to_another_provider_than_the_one_named(om: Om, fake_model: FakeModel) -> None:
+    """OpenRouter names OpenAI's models `openai/…`."""
+    named = {"OM_OBSERVER_PROVIDER": "openrouter", "OM_OBSERVER_MODEL": "openai/gpt-4o"}
+    keys = {"OPENROUTER_API_KEY": KEY, "OPENAI_API_KEY": "of openai", "OM_OBSERVER_BASE_URL": fake_model.url}
+    om("observe", om.write("t.jsonl", tide_story().text()), env=named | keys)
+    (asked,) = fake_model.asked
+    assert asked.body["model"] == "openai/gpt-4o"
+    assert KEY in json.dumps(dict(asked.headers))
+    (entry,) = om("usage", "--by", "model", "--json").document["usage"]
+    assert entry["model"] == "openrouter/openai/gpt-4o"
+
+
 def test_a_file_and_variables_name_it_as_well(om: Om, fake_model: FakeModel) -> None:
     """T70: `OM_OBSERVER_…`, and the same keys in a file; what is said by flags is stronger."""
     transcript = om.write("t.jsonl", tide_story().text())

@@ -38,6 +38,22 @@ def test_a_model_may_begin_with_its_endpoint(model: str, parts: tuple[str | None
 
 
 @pytest.mark.parametrize(
+    ("provider", "parts"),
+    [
+        (None, ("openai", "gpt-4o")),
+        ("anthropic", ("openai", "gpt-4o")),
+        ("unknown", ("openai", "gpt-4o")),
+        ("openrouter", (None, "openai/gpt-4o")),
+    ],
+)
+def test_openrouter_has_models_with_the_names_of_other_endpoints(
+    provider: str | None, parts: tuple[str | None, str]
+) -> None:
+    assert split_model("openai/gpt-4o", provider) == parts
+    assert split_model("openrouter/openai/gpt-4o", provider) == ("openrouter", "openai/gpt-4o")
+
+
+@pytest.mark.parametrize(
     ("environment", "endpoint"),
     [
         ({}, None),
