@@ -257,9 +257,14 @@ def _key_in(place: str, settings: Settings, *, name: str) -> str | None:
         text = _text_of(settings.store.key_file)
     else:
         text = _key_of_system(name)
-    if text is not None and not _KEY.fullmatch(text.strip()):
+    return None if text is None else checked_key(text, place)
+
+
+def checked_key(text: str, place: str) -> str:
+    """Return the key that the text from a place is. Raise BadKey if it is none."""
+    if not _KEY.fullmatch(text.strip()):
         raise BadKey(f"{place} has no valid key (expected 64 hexadecimal digits)", hint=_HINT)
-    return text and text.strip().lower()
+    return text.strip().lower()
 
 
 def key_printed(line: str, *, seconds: float = _PATIENCE) -> str:

@@ -243,6 +243,8 @@ def test_a_command_prints_the_key(om: Om) -> None:
     script.chmod(0o700)
     om("note", WORDS[0])
     assert "cannot be run" not in om("store", "encrypt", "--key-command", "false", code=77).stderr
+    assert "`echo x` has no valid key" in om("store", "encrypt", "--key-command", "echo x", code=77).stderr
+    om("config", "get", "store.key_command", code=1)
     om("store", "encrypt", "--key-command", str(script))
     assert om("config", "get", "store.key_command").stdout.strip() == str(script)
     assert WORDS[0] in om.process("log").stdout

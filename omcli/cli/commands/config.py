@@ -86,8 +86,8 @@ def config(
 
     `set` and `unset` change one key in your file, or with --local in the project's: the nearest .om.toml or, if there
     is none, a new one in the current directory. Comments stay. A value that is not valid is refused, and so is a key
-    that a project's file may not have. "unlimited" removes a limit, "unset" a value. A note says if something else
-    overrides the value, or if a project may only narrow yours. With --json, the value printed is the one in force.
+    that a project's file may not have. "unlimited" removes a limit, "unset" a value. A line on stderr says if another
+    value is in force, and why. With --json, the value printed is the one in force.
 
     `edit` opens the file in $VISUAL or $EDITOR and checks it afterwards. `schema` prints a JSON Schema of such files,
     with which editors complete and check them. `path` prints the paths of your file, of the project's file, and of a
@@ -357,7 +357,7 @@ def store(
     ] = None,
     backups: Annotated[
         BackupTask | None,
-        option("--backups", help="Encrypt (or decrypt) backups as well, or delete them.  [default: leave them]"),
+        option("--backups", help="Encrypt (or decrypt) other backups as well, or delete them.  [default: leave them]"),
     ] = None,
     yes: YesOption = False,
 ) -> None:
@@ -365,8 +365,8 @@ def store(
 
     An encrypted store needs SQLCipher (`pip install 'omcli[encryption]'`). Its key comes from the first of these that
     is set: OM_KEY, the command `store.key_command`, the file `store.key_file`; otherwise from the system's keyring.
-    `encrypt` uses the key there; if the file is missing or the keyring has none, it puts a new one there. `key` prints
-    the key: keep it in a safe place, for without it nothing can be read.
+    `encrypt` uses that key. If the file is missing, or the keyring has no key, it makes a new one and keeps it there.
+    `key` prints the key: keep it in a safe place, for without it nothing can be read.
 
     `encrypt` and `decrypt` copy the store, check the copy, and put it in the store's place in one step, so that they
     can be interrupted at any moment and run again. They wait up to --wait seconds until no other process uses the
@@ -412,10 +412,10 @@ def _set_key(run: Run, key_command: str | None) -> str:
     from omcli.clients.prepared import clear
     from omcli.sqlite.cipher import known_key, learn
     from omcli.sqlite.restore import change_key
-    from omcli.wiring.policies import key_printed, new_key, place_of_key
+    from omcli.wiring.policies import checked_key, key_printed, new_key, place_of_key
 
     if key_command is not None:
-        key_printed(key_command)
+        checked_key(key_printed(key_command), f"`{key_command}`")
         vars(run).pop("settings", None)  # they are read again once the file is changed
         config.call(run, action=ConfigTask.SET, key="store.key_command", value=key_command)
     settings = run.settings
