@@ -323,7 +323,12 @@ def _read_file(encoding: _Encoding, environment: Mapping[str, str]) -> dict[byte
             f"the rank file of {encoding.name} is not on this machine",
             hint=f"use the counter o200k-approx, or put the file as {encoding.file_name} into {searched}",
         )
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadConfiguration(
+            f"{path} cannot be read: {error.strerror}", hint="check its permissions, or use the counter o200k-approx"
+        ) from error
     if hashlib.sha256(content).hexdigest() != encoding.sha256:
         raise BadConfiguration(
             f"{path} is not the rank file of {encoding.name}", hint="remove it, or use the counter o200k-approx"

@@ -294,7 +294,7 @@ def notation_line(row: Observation, notation: Notation) -> str:
 
 
 def gone(row: Observation) -> str:
-    """Return the state of a hidden row in parentheses; empty for a visible row."""
+    """Return a space and the state of a hidden row in parentheses; empty for a visible row."""
     return "" if row.is_visible else f" ({state(row)})"
 
 

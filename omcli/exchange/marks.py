@@ -53,7 +53,7 @@ def with_section(content: bytes, name: str, section: str) -> bytes:
     byte.
     """
     if content.startswith(_WIDE) or b"\0" in content:
-        raise BadInput("it is not text in UTF-8", hint="if it is UTF-16, convert it: `iconv -f UTF-16 -t UTF-8`")
+        raise BadInput("it is UTF-16 or not text", hint="convert it: `iconv -f UTF-16 -t UTF-8`")
     end = content.find(b"\n")
     line_end = b"\r\n" if end > 0 and content[end - 1 : end] == b"\r" else b"\n"
     new = section.encode().replace(b"\n", line_end)

@@ -82,7 +82,7 @@ def _summary_of(text: str) -> str:
         return _opening(messages)
     said, listed = found.get("summary"), found.get("observations")
     if isinstance(listed, list):
-        return "\n".join(_written(row) for row in listed if isinstance(row, dict)) or text
+        return "\n".join(_written(row) for row in listed if isinstance(row, dict))
     return said if isinstance(said, str) else ""
 
 

@@ -19,7 +19,7 @@ _HEAD = 1 << 20
 """Number of bytes inspected for detection. The first line of a transcript alone is often a side record."""
 _BEGINNING = 1000
 _VOTERS = 60
-"""Maximum number of lines and records that determine the layout and the format."""
+"""Maximum number of lines and records that determine the shape and the format."""
 _CLEAN = 0.8
 """Minimum share of lines that must be objects. A lower one would match Markdown exports with embedded JSON lines."""
 _RESYNCHRONISE = 64
@@ -231,7 +231,7 @@ class RecordStream:
 
     @property
     def _settled_after(self) -> int | None:
-        """Number of bytes after which no further input can change the detected layout or format.
+        """Number of bytes after which no further input can change the detected shape or format.
 
         Only valid before reading. None if the deciding lines are not complete yet.
         """

@@ -106,7 +106,8 @@ def _reach(row: Observation, batch: Covered | None) -> MessageRange:
     """Return the range of messages that a row's group covers: the imported range, otherwise the batch's range,
     otherwise (for an observation) the range of its sources, otherwise `NOWHERE`.
 
-    An imported range that equals part of the batch's range is replaced by the batch's range, which is complete.
+    An imported range that has only the ids, or only the indexes, of the batch's range is replaced by the batch's, which
+    has both.
     """
     said = range_of(row.metadata)
     if batch is not None and (said == NOWHERE or said in _reaches(batch)):

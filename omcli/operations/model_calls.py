@@ -250,6 +250,7 @@ class Patience:
                 until=until,
             )
             for each in failing
+            if each.lane != Lane.EMBED  # `CountedEmbedder.waiting` has a rule of its own
             if each.last <= now < (until := later(each.last, self._wait(each.number)))  # a clock may have been ahead
         )
 

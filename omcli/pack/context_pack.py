@@ -384,8 +384,8 @@ class _OpenPack:
             self._fill_rest()
 
     def _fill_rest(self) -> None:
-        """Let the tail exceed its limit, unless that is fixed, by the tokens that are still free: up to `max_tokens` of
-        the pack, or back to the first unobserved message.
+        """Let the tail use free tokens beyond its limit, unless the limit is fixed. With `max_tokens`, it grows until
+        the pack has that many tokens; otherwise only back to the first unobserved message, if there is one.
         """
         if self.budgets.is_tail_fixed:
             return

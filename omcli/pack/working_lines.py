@@ -314,8 +314,8 @@ def _is_asked(fact: Fact) -> bool:
 
 
 def _asked_at(fact: Fact) -> int:
-    """Return the `seq` of the message with a request, or 0 if it has none. The last source of a settled one is its
-    answer.
+    """Return the `seq` of a request's last source, without the answer with which the sources of a settled one end. If
+    it has no sources, return 0.
     """
     sources = fact.row.sources[:-1] if fact.is_settled and len(fact.row.sources) > 1 else fact.row.sources
     return sources[-1] if sources else 0

@@ -308,7 +308,7 @@ class Database:
     ) -> Iterator[_Row]:
         """Yield the rows after a position, page by page. No transaction is open while the caller handles a row.
 
-        `place` returns a row's position. If `whole`, the first page contains all rows, whatever its length.
+        `place` returns a row's position. `whole` says that `read` returns all rows at once.
         """
         while True:
             with self.reading() as connection:

@@ -79,7 +79,7 @@ def check_backup(path: Path, backup: Path, *, wait: float) -> None:
     """Raise BadInput if a backup is damaged, empty, in use or the store itself, UnusableStore if it is not om's,
     NewerStore if a later version wrote it, and InputOutput, CannotCreate or NoKey if it cannot be read.
     """
-    with om_errors(path, wait=wait):
+    with om_errors(backup, wait=wait):
         log, _ = log_files(backup)
         found = "it is the store itself" if path.exists() and path.samefile(backup) else _fault_of_backup(backup)
         if found is None and log.exists() and log.stat().st_size:

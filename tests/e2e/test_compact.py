@@ -1038,6 +1038,12 @@ class TestEarlierSummary:
         assert "#708090" in run.stdout
         assert "3 rows of an earlier summary" in run.stderr
 
+    def test_a_pack_without_rows_is_no_summary(self, om: Om) -> None:
+        pack = om.write("pack.json", om("context", "--json").stdout)
+        run = om("compact", "--summary", pack, stdin=story().text(), code=65)
+        assert "nothing in it is memory" in run.stderr
+        assert run.stdout == ""
+
     def test_a_summary_without_dates_is_of_before_the_first_message(self, om: Om) -> None:
         """XD5: not of today, which would hold over all that came after it."""
         request = {

@@ -280,6 +280,8 @@ class TestFailures:
         assert calls("10:07:04", "--again") == 1
         status = told("embed", "--status", "--json", "--now", at("10:07:05")).document
         assert (status["failures"], status["error"]) == (5, "provider-failed")
+        # The rule by which sessions wait for an observer is another one.
+        assert told.om("status", "--json", "--now", at("10:07:05")).document["waiting"] == []
         assert status["until"].startswith("2026-03-02T10:12:04")
         told.fake.acts.clear()
         told("embed", "--now", at("10:12:05"))

@@ -73,8 +73,8 @@ def forget(
     difference. A longer message that contains the words is remembered.
 
     Words that many sessions share (`ok`, `run the tests`, a short command or its output) are kept out less widely: only
-    that message, if it is read again, and rows of its session are kept out. Rows about what a tool did are kept out of
-    their own session only. You can still write forgotten content by hand with `om note`.
+    of that message, if it is read again, and of rows of its session. Rows about what a tool did are kept out of their
+    own session only. You can still write forgotten content by hand with `om note`.
 
     Titles and buffered observations with that content are forgotten too. `om undo` restores everything until --hard
     (here or in `om prune`) deletes it. --hard asks first, because it cannot be undone. Rows and messages that are

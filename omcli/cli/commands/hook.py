@@ -59,9 +59,10 @@ def hook(
     observes the transcript in the background. Before a compaction, Claude Code and OpenCode are also given the
     session's working memory for their summary, and pi is told to compact with om. Otherwise nothing is printed.
 
-    A hook never disturbs its client: the exit code is always 0, and errors are only logged (`om status`, `om doctor`).
-    It does nothing with OM_MEMORY=0 or OM_DISABLED=1, if a configuration file sets `enabled = false`, in programs that
-    om runs as models, and with `hook.opt_in` unless OM_MEMORY=1 or a file sets `enabled = true`.
+    A hook never disturbs its client: the exit code is always 0, and its errors are only logged (`om status`, `om
+    doctor`). It does nothing if OM_MEMORY=0, OM_DISABLED=1 or `enabled = false` in a configuration file turns om off,
+    or in a program that om runs as a model. With `hook.opt_in`, it also needs OM_MEMORY=1, or `enabled = true` in a
+    file.
     """
     if worker is not None:
         from omcli.cli.main import run as run_line

@@ -50,9 +50,9 @@ def review(
 ) -> None:
     """Go through contradictions, unverified rows and old rows, the most important first.
 
-    Instructions, preferences, corrections and decisions in force, items, and open requests, questions and blockers are
-    old if they have been neither used nor repeated since --older-than, unless they are pinned. Other rows never get
-    old. Unverified rows that were used since then are left out.
+    A row is old if it has been neither used nor repeated since --older-than, and is not pinned. This applies to items,
+    to instructions, preferences, corrections and decisions in force, and to open requests, questions and blockers;
+    other rows never get old. Unverified rows that were used since then are left out.
 
     On a terminal each row is shown, and one key decides: k keeps it (it counts as used now), p pins it, f forgets it, e
     edits it in $VISUAL or $EDITOR, s skips it, and q quits. Of two rows that contradict each other the later one holds:

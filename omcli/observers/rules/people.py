@@ -266,7 +266,7 @@ def _told_type(row: RowText) -> Type | None:
 
 def with_work_importance(draft: Draft) -> Draft:
     """Return the row of a person's words to an agent at work, its importance raised to at least `_WORK_IMPORTANCE`,
-    because such words direct the agent. A wish becomes a request. Excerpts of pasted data and events are unchanged.
+    because such words direct the agent. A wish becomes a request. Events, and excerpts of pasted data, are unchanged.
     """
     if draft.type in (Type.EXCERPT, Type.EVENT):
         return draft  # pasted data, or a mere "stop"

@@ -258,7 +258,9 @@ class FoldSink:
         return self._rows()[0]
 
     def fold(self) -> Reflection:
-        """Write the results, and return the outcome. Raise StaleBatch if another process has hidden some rows."""
+        """Write the results, and return the outcome. Raise StaleBatch if another process has hidden some rows, or
+        taken back the operation that this one is part of.
+        """
         deps = self._deps
         whole, replaced = self._rows()
         is_done = whole.ending is ReflectionOutcome.DONE

@@ -62,7 +62,7 @@ def test_damaged_or_nested_marks_are_refused(content: str) -> None:
 
 @pytest.mark.parametrize("content", ["# Rules\n".encode("utf-16"), "# Rules\n".encode("utf-16-le"), b"\x89PNG\r\n\0"])
 def test_a_file_of_another_encoding_is_refused(content: bytes) -> None:
-    with pytest.raises(BadInput, match="not text in UTF-8"):
+    with pytest.raises(BadInput, match="UTF-16 or not text"):
         with_section(content, "memory", OTHER)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,17 @@ def test_a_damaged_rank_file_is_refused_and_left_alone(name: str, variable: str,
     with pytest.raises(BadConfiguration, match="is not the rank file"):
         counter_from_file(name, {variable: str(tmp_path)})
     assert damaged.read_bytes() == b"IQ== 0\n"
+
+
+@pytest.mark.parametrize("name", RANK_FILES)
+def test_a_rank_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
+    file = tmp_path / RANK_FILES[name]
+    file.write_bytes(b"IQ== 0\n")
+    file.chmod(0)
+    if os.access(file, os.R_OK):
+        pytest.skip("this user may read every file")
+    with pytest.raises(BadConfiguration, match="cannot be read: Permission denied"):
+        counter_from_file(name, {"TIKTOKEN_CACHE_DIR": str(tmp_path)})
 
 
 def test_counting_by_arithmetic_loads_no_tokenizer() -> None:
