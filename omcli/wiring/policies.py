@@ -192,18 +192,20 @@ def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:
     return with_key(settings, use)
 
 
-def learn_key(settings: Settings, name: str) -> None:
-    """Let this process open files that are encrypted with the key that has this name. Raise NoKey if it is missing or
-    cannot be read, and BadKey if another one is in its place.
+def learn_key(settings: Settings, name: str, *, of: str = "the store", command: str | None = None) -> None:
+    """Let this process open a file that is encrypted with the key that has this name. A command prints the key,
+    otherwise it is where the store's key is. Raise NoKey if it is missing or cannot be read, and BadKey if another one
+    is in its place.
     """
     from omcli.sqlite.cipher import learn, name_of
 
-    place = place_of_key(settings)
-    key = _key_in(place, settings, name=name)
+    place = place_of_key(settings) if command is None else "`--key-command`"
+    hint = _HINT if of == "the store" else "`--key-command CMD` says what prints the key of the file"
+    key = _key_in(place, settings, name=name) if command is None else _checked(key_printed(command), place)
     if key is None:
-        raise NoKey(f"the store is encrypted, and its key is not in {place}", hint=_HINT)
+        raise NoKey(f"{of} is encrypted, and its key is not in {place}", hint=hint)
     if name_of(key) != name:
-        raise BadKey(f"the key in {place} is not that of the store", hint=_HINT)
+        raise BadKey(f"the key in {place} is not that of {of}", hint=hint)
     learn(key)
 
 
@@ -257,9 +259,14 @@ def _key_in(place: str, settings: Settings, *, name: str) -> str | None:
         text = _text_of(settings.store.key_file)
     else:
         text = _key_of_system(name)
-    if text is not None and not _KEY.fullmatch(text.strip()):
+    return None if text is None else _checked(text, place)
+
+
+def _checked(text: str, place: str) -> str:
+    """Return a key as it was found in a place. Raise BadKey if it is something else."""
+    if not _KEY.fullmatch(text.strip()):
         raise BadKey(f"{place} has no valid key (expected 64 hexadecimal digits)", hint=_HINT)
-    return text and text.strip().lower()
+    return text.strip().lower()
 
 
 def key_printed(line: str, *, seconds: float = _PATIENCE) -> str:
