@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, AnyStr, cast
 
 try:
@@ -15,6 +16,12 @@ except ImportError:  # a later Python may have them elsewhere: then no program i
 
 def ignore(*_: object) -> None:
     """Do nothing: the default of callbacks that report rows, messages or progress."""
+
+
+telling: ContextVar[Callable[..., object]] = ContextVar("telling", default=ignore)
+"""Function that long work calls all the time if a person waits for it. Its arguments are what is done, the noun of the
+steps, how many are done, and of how many; without arguments it only says that the work goes on.
+"""
 
 
 def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

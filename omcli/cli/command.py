@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, TypeVar
 
+from omcli.base import ignore, telling
 from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, InputOutput, NoInput, UnusableStore
 from omcli.cli.console import Colour, Console, Exit, counted, unknown_session
 from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names, option, parameters, preset_names
@@ -94,7 +95,7 @@ class Run:
         self.strict = strict
         self.is_verbose = verbose
         self.console = Console(quiet=quiet, as_json=json, verbose=verbose, colour=colour)
-        self.output = Output(colour, before=self.console.clear, warn=self.console.warn)
+        self.output = Output(colour, before=self.console.before_output, warn=self.console.warn)
         self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
         self._flags["wait"] = check_number(wait, option="--wait ", most=_LONGEST_WAIT)
         self._config = config
@@ -106,9 +107,7 @@ class Run:
             _enter(directory)
 
     def apply_options(self, flags: Mapping[str, object]) -> None:
-        """Override settings with options of the command; None means not given. Call this before `settings` is first
-        used.
-        """
+        """Override settings with options of the command, before `settings` is first used; None means not given."""
         self._flags |= flags
 
     def part(self, *, into: TextIO, notes: TextIO, project: str | None = None) -> Run:
@@ -382,6 +381,7 @@ class CliCommand:
             group(**{each.name: own.pop(each.name) for each in self._of(group)}) for group in (Run, *self._groups)
         )
         _handle_interrupt()
+        telling.set(run.console.step if run.console.shows_progress else ignore)
         with closing(run), run.with_store_checked():
             self._function(run, *groups, **own)
 
@@ -435,9 +435,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 def ignore_unraisable() -> None:
     """Stop printing unraisable exceptions. Call this once a signal has ended the run.
 
-    If the signal arrives while a `with` block is being entered, the context manager's generator stays suspended. Python
-    closes it only after the store is closed, and that fails. An unraisable KeyboardInterrupt or SystemExit still ends
-    the run.
+    If the signal arrives while a `with` block is being entered, Python closes the suspended generator only after the
+    store is closed, and that fails. An unraisable KeyboardInterrupt or SystemExit still ends the run.
     """
     sys.unraisablehook = _end_or_ignore
 

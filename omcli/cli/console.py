@@ -62,6 +62,7 @@ class Console:
         self._verbose = verbose
         self._status: StatusLine | None = None
         self._meter: ProgressMeter | None = None
+        self._has_output = False
 
     @property
     def is_quiet(self) -> bool:
@@ -110,14 +111,34 @@ class Console:
         if (meter := self._progress_meter()) is not None:
             meter.begin(count)
 
-    def _progress_meter(self) -> ProgressMeter | None:
-        if self._meter is None and not self._quiet and self._into is None:
-            can_erase = self.can_ask and os.environ.get("TERM") != "dumb"
-            if can_erase or self._verbose:
-                from omcli.cli.progress import ProgressMeter
+    def step(self, text: str = "", noun: str = "", done: int = 0, total: int = 0) -> None:
+        """Show the progress of work below the operations, or that work goes on (`base.telling`)."""
+        if (meter := self._progress_meter()) is not None:
+            if text:
+                from omcli.operations.deps import StepCount
 
-                show, every = (self._show_status, 0.0) if can_erase else (self.note, _SECONDS_OF_LINES)
-                self._meter = ProgressMeter(show, clock=time.monotonic, every=every)
+                meter.begin(StepCount(noun=noun, done=done, total=total))
+                meter.show(text)
+                if done == total:
+                    meter.begin(None)
+            elif not (self._has_output and sys.stdout.isatty()):  # rows that appear, or a pager, show it themselves
+                meter.tick()
+
+    @property
+    def shows_progress(self) -> bool:
+        """True if a person sees progress: on a terminal, or in a verbose run."""
+        return not self._quiet and self._into is None and (self._verbose or self._can_erase)
+
+    @property
+    def _can_erase(self) -> bool:
+        return self.can_ask and os.environ.get("TERM") != "dumb"
+
+    def _progress_meter(self) -> ProgressMeter | None:
+        if self._meter is None and self.shows_progress:
+            from omcli.cli.progress import ProgressMeter
+
+            show, every = (self._show_status, 0.0) if self._can_erase else (self.note, _SECONDS_OF_LINES)
+            self._meter = ProgressMeter(show, clock=time.monotonic, every=every)
         return self._meter
 
     def _show_status(self, text: str) -> None:
@@ -159,6 +180,11 @@ class Console:
         if self._status is not None:
             with suppress(OSError):
                 self._status.clear()
+
+    def before_output(self) -> None:
+        """Erase the progress line before something is printed on stdout."""
+        self._has_output = True
+        self.clear()
 
     def _line(self, text: str, *, label: str = "", style: str = "") -> None:
         stream = self._into or sys.stderr

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from omcli.operations.deps import StepCount
 
 _TELLING = 1.0
-"""Seconds of work after which the time left is estimated."""
+"""Seconds of work after which the time left is estimated, and a person wants to see that it goes on."""
+_ANYTHING = "working"
+"""Shown while nothing says what is being done."""
 
 
 class ProgressMeter:
@@ -23,6 +25,7 @@ class ProgressMeter:
         self._clock = clock
         self._every = every
         self._step: StepCount | None = None
+        self._text = _ANYTHING
         self._began = self._shown = clock()
 
     def begin(self, step: StepCount | None) -> None:
@@ -31,20 +34,30 @@ class ProgressMeter:
         if self._step is None or step is None or (step.noun, step.total) != (self._step.noun, self._step.total):
             self._began = now
         self._step = step
+        if step is None:
+            self._text = _ANYTHING
 
     def show(self, text: str) -> None:
         """Show what is being done, with the numbers of the step."""
-        now = self._clock()
+        now, self._text = self._clock(), text
         if self._every and now - self._shown < self._every:
             return
         self._shown = now
         self._show(" · ".join((text, *self._numbers(now))))
 
+    def tick(self) -> None:
+        """Show again what is being done, with the time it takes, unless something was shown in the last second."""
+        now = self._clock()
+        if now - self._shown >= max(self._every, _TELLING):
+            self._shown = now
+            self._show(" · ".join((self._text, *self._numbers(now), f"{_time(now - self._began)} so far")))
+
     def _numbers(self, now: float) -> tuple[str, ...]:
         step, seconds = self._step, now - self._began
         if step is None:
             return ()
-        place = f"{min(step.done + 1, step.total)} of {step.total} {step.noun}s"
+        ending = "es" if step.noun.endswith("ch") else "s"
+        place = f"{min(step.done + 1, step.total)} of {step.total} {step.noun}{ending}"
         if not step.done or seconds < _TELLING:
             return (place,)
         rate = step.done / seconds

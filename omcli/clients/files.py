@@ -15,7 +15,7 @@ from enum import StrEnum
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from omcli.base.errors import CannotCreate, NoInput, OmError, TryAgain
 from omcli.base.record import record
@@ -216,12 +216,21 @@ def write_pieces(path: Path, pieces: Iterable[bytes], *, mode: int | None = None
     """Write a file in one step, as `write` does, from pieces that need not fit into memory. If that fails, or the
     pieces end with an error, the file stays as it was. Raise OSError if the file cannot be written.
     """
+    with new_file(path, mode=mode) as stream:
+        stream.writelines(pieces)
+
+
+@contextmanager
+def new_file(path: Path, *, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Yield an empty file beside another one, whose place it takes at the end of the block, unless there is an error.
+    It gets the mode and owner of the other one or, if there is none, `mode`. Raise OSError on failure.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)  # of a process with the same number that was killed
     try:
         with beside.open("xb") as stream:
             _take_after(path, stream.fileno(), mode)
-            stream.writelines(pieces)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         beside.replace(path)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from omcli.base import telling
 from omcli.base.errors import OmError
 from omcli.base.record import record, replace
 from omcli.settings.settings import exists
@@ -133,10 +134,11 @@ def check_all(doctor: Doctor, sections: Mapping[str, Section], *, settles: bool 
 
     With `settles`, all that can safely be mended is mended.
     """
-    for heading, section in sections.items():
-        for name, function in section.items():
-            for found in _checked(doctor, name, function):
-                yield heading, _settled(found) if settles and found.settle is not None else found
+    each = [(heading, *check) for heading, section in sections.items() for check in section.items()]
+    for done, (heading, name, function) in enumerate(each):
+        telling.get()(f"checking {name}", "check", done, len(each))
+        for found in _checked(doctor, name, function):
+            yield heading, _settled(found) if settles and found.settle is not None else found
 
 
 def _checked(doctor: Doctor, name: str, function: Callable[[Doctor], Iterable[Check]]) -> Iterator[Check]:

@@ -12,7 +12,7 @@ from omcli.memory.observation import LogQuery
 from omcli.memory.ports import Lane, Store
 from omcli.memory.search import Nearest, TextPlace, VectorStatus
 from omcli.operations.clock import Clock, later
-from omcli.operations.deps import Deps, hold
+from omcli.operations.deps import Deps, StepCount, hold
 from omcli.operations.model_calls import CallLog, WaitingModel
 from omcli.text.clean import clean
 from omcli.text.redaction import redact
@@ -128,8 +128,9 @@ def embed(
     name, vectors = name_of(embedder), deps.store.vectors
     places = vectors.missing(name)
     report = EmbedReport(left=len(places))
-    waiting = places[:most]
+    waiting = wanted = places[:most]
     while waiting:
+        deps.show_steps(StepCount(noun="text", done=len(wanted) - len(waiting), total=len(wanted)))
         with hold("", Lane.EMBED, deps):
             taken, texts = _batch(deps.store, name, waiting[:BATCH])
             made = embedder.embed(texts).vectors if texts else ()
@@ -139,6 +140,7 @@ def embed(
         report.left -= taken
         waiting = waiting[taken:]
         progress(report)
+    deps.show_steps(None)
     return report
 
 

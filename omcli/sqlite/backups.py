@@ -6,20 +6,21 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from omcli.base.errors import InputOutput, StoreLocked
+from omcli.base import ignore, telling
+from omcli.base.errors import InputOutput, OmError, StoreLocked
 from omcli.base.record import record
 from omcli.memory.changes import CutResult
 from omcli.memory.ports import Backups, Lane
 from omcli.memory.retention import BackupResult
 from omcli.sqlite.connection import connect, create, log_files, retry
-from omcli.sqlite.dialect import NOWHERE, Table
+from omcli.sqlite.dialect import NOWHERE, Table, om_errors
 
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""
@@ -32,6 +33,8 @@ _FALSE_ALARM = "NULL value in aside_titles."
 Stores with schema 8 or 9 have such a table.
 """
 _MAX_FAULTS = 10_000
+_PAGES = 2_000
+"""Number of pages that are copied before a person is told."""
 _PAUSE = 0.01
 
 
@@ -94,12 +97,36 @@ def copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False, im
         create(unfinished)
         source = connect(path, "ro", wait=wait, immutable=immutable)
         with closing(source), closing(connect(unfinished, "rw", wait=wait, like=source)) as copy:
-            source.backup(copy)
+            copy_all(source, copy, f"copying {path.name}")
             _check(copy, path, thorough=thorough)
         unfinished.replace(target)
     finally:
         remove(unfinished)
     return target
+
+
+def copy_all(
+    source: sqlite3.Connection,
+    copy: sqlite3.Connection,
+    what: str,
+    *,
+    check: Callable[[int], object] = ignore,
+    sleep: float = 0.25,
+) -> None:
+    """Copy a database as it is at this moment, and tell how far the copy is. `check` is called with the result code
+    while the copy waits for other processes, `sleep` seconds each time.
+    """
+
+    def after(status: int, remaining: int, total: int) -> None:
+        check(status)
+        telling.get()(what, "page", total - remaining, total)
+
+    source.execute("BEGIN")
+    source.execute("PRAGMA user_version").fetchone()
+    try:
+        source.backup(copy, pages=_PAGES, progress=after, sleep=sleep)
+    finally:
+        source.rollback()
 
 
 def _check(copy: sqlite3.Connection, path: Path, *, thorough: bool) -> None:
@@ -134,9 +161,9 @@ def lost_reference(connection: sqlite3.Connection) -> str | None:
 
 def _has_fault(copy: Path) -> bool:
     try:
-        with closing(connect(copy, "ro", wait=0, immutable=True)) as connection:
+        with om_errors(copy, wait=0), closing(connect(copy, "ro", wait=0, immutable=True)) as connection:
             return fault(connection) is not None
-    except sqlite3.Error:
+    except (sqlite3.Error, OmError):
         return True
 
 

@@ -7,13 +7,14 @@ which SQLCipher leaves to its caller as a salt. So a wrong key is never taken fo
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from omcli.base.errors import NoKey, UnusableStore
-from omcli.sqlite.dialect import prepare
+from omcli.base.errors import BadInput, NoKey, UnusableStore
+from omcli.sqlite.dialect import interrupt_of, om_errors, prepare
 
 try:
     from sqlcipher3 import dbapi2 as driver
@@ -88,7 +89,7 @@ def connect(uri: str, key: str | None, *, wait: float) -> sqlite3.Connection:
     """
     if driver is None:
         raise UnusableStore(
-            "the store is encrypted, and sqlcipher3 is not installed", hint="pip install 'omcli[encryption]'"
+            "sqlcipher3 is not installed, which encrypted files need", hint="pip install 'omcli[encryption]'"
         )
     connection: SecretDatabase = driver.connect(
         uri, uri=True, timeout=wait, isolation_level=None, factory=SecretDatabase
@@ -110,6 +111,50 @@ def in_memory(key: str) -> sqlite3.Connection:
 def quoted(key: str) -> str:
     """Return a key with the salt that names it, as SQLCipher expects it."""
     return f"\"x'{key}{MARK.hex()}{name_of(key)}'\""
+
+
+# ---- exports
+
+_EXPORT = 0x6F6D6578
+"""`omex`, the application's id in an encrypted export, by which it differs from a store."""
+
+
+def write_lines(path: Path, lines: Iterable[bytes], *, key: str) -> None:
+    """Write lines into an empty file, encrypted. They need not fit into memory.
+
+    Raise InputOutput if the file cannot be written, and UnusableStore if SQLCipher is not installed.
+    """
+    with om_errors(path, wait=0), closing(connect(f"{path.absolute().as_uri()}?mode=rw", key, wait=0)) as connection:
+        # A file that is not whole never takes its place, so it needs no journal.
+        for statement in (
+            "PRAGMA journal_mode = OFF",
+            "PRAGMA synchronous = OFF",
+            f"PRAGMA application_id = {_EXPORT}",
+        ):
+            connection.execute(statement)
+        connection.execute("BEGIN")
+        connection.execute("CREATE TABLE lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL)")
+        connection.executemany(
+            "INSERT INTO lines (line) VALUES (CAST(? AS TEXT))", ((line.rstrip(b"\n"),) for line in lines)
+        )
+        connection.execute("COMMIT")
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of an encrypted export. Raise BadInput if it is damaged or something else, UnusableStore if
+    SQLCipher is not installed, and the errors of `known_key`.
+    """
+    key = known_key(path)
+    try:
+        with closing(connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", key, wait=0)) as connection:
+            if connection.execute("PRAGMA application_id").fetchone() != (_EXPORT,):
+                raise BadInput("it is an encrypted store, not an export", hint="`om restore FILE` puts it in place")
+            for (line,) in connection.execute("SELECT CAST(line AS BLOB) FROM lines ORDER BY number"):
+                yield line
+    except sqlite3.DatabaseError as error:
+        if (interrupt := interrupt_of(error)) is not None:
+            raise interrupt from None
+        raise BadInput(f"it is damaged: {error}", hint="export it again; nothing of it was imported") from error
 
 
 # ---- the driver

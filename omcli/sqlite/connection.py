@@ -13,7 +13,6 @@ from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput, MigrationFailed, NewerStore, UnusableStore
 from omcli.sqlite.dialect import (
-    FUNCTION_FAILED,
     INDEXES,
     NOWHERE,
     cannot_open,
@@ -401,7 +400,7 @@ def _run(connection: sqlite3.Connection, sql: str, *, path: Path, after: int) ->
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {after}")
     except sqlite3.Error as error:
-        if om_error(error, path=path, wait=0) or str(error) == FUNCTION_FAILED:
+        if om_error(error, path=path, wait=0):
             raise
         if "no such module" in str(error):
             raise UnusableStore(

@@ -1,8 +1,7 @@
 """SQL that only SQLite understands, transactions, and translation of SQLite's errors.
 
-A store on another engine would have its own version of this module. Most other SQL is portable: the roles use `ON
-CONFLICT`, `CASE`, `coalesce`, and parameters by name or `?`. Files and pragmas are handled in `connection` and
-`backups`.
+A store on another engine would have its own version of this module. Most other SQL is portable (`ON CONFLICT`, `CASE`,
+`coalesce`, parameters by name or `?`). Files and pragmas are handled in `connection` and `backups`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from omcli.base import errors, lazily
+from omcli.base import errors, ignore, lazily, telling
 from omcli.base.errors import CannotWrite, InputOutput, OmError, StoreDamaged, StoreLocked, TryAgain, UnusableStore
 
 _Row = TypeVar("_Row")
@@ -52,24 +51,35 @@ _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZ
 
 
 def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Give a connection the function that the index of words needs (`om_words`), and return the connection."""
+    """Give a connection the function of the index of words (`om_words`), and `telling` for a person. Return it."""
     connection.create_function("om_words", 1, index_text, deterministic=True)
+    report_progress(connection, telling.get())
     return connection
 
 
-FUNCTION_FAILED = "user-defined function raised exception"
-"""Message of SQLite if `om_words` was ended by an exception (see `interrupt_of`)."""
+def report_progress(connection: sqlite3.Connection, tell: Callable[[], object]) -> None:
+    """Have statements call a function about every millisecond, if a person waits."""
+
+    def go_on() -> None:
+        try:
+            tell()
+        except BaseException as error:
+            _raised[get_ident()] = error
+            raise
+
+    if telling.get() is not ignore:
+        connection.set_progress_handler(go_on, 100_000)
+
+
+_ENDED = ("user-defined function raised exception", "interrupted")
+"""Messages of SQLite if one of its calls of Python was ended by an exception (see `interrupt_of`)."""
 _raised: dict[int, BaseException] = {}
-"""Exceptions that ended `om_words`, by thread: SQLite only says that a function failed. Usually it is Ctrl-C."""
+"""Exceptions that ended such a call, by thread: SQLite only says that a function failed."""
 
 
 def interrupt_of(error: sqlite3.Error) -> BaseException | None:
-    """Return the exception that ended `om_words`, or None if SQLite's error has another cause. If no exception was
-    recorded, return KeyboardInterrupt: Ctrl-C came just before the function began.
-    """
-    if str(error) != FUNCTION_FAILED:
-        return None
-    return _raised.pop(get_ident(), None) or KeyboardInterrupt()
+    """Return the exception that ended a call of Python, by default Ctrl-C, or None if the error has another cause."""
+    return _raised.pop(get_ident(), None) or (KeyboardInterrupt() if str(error) in _ENDED else None)
 
 
 def index_text(text: str) -> str:
@@ -121,9 +131,8 @@ def update(connection: sqlite3.Connection, table: str, columns: Columns, *, numb
 
 
 def as_list(values: Iterable[object]) -> str:
-    """Return the values as a single parameter for `each` and `among`.
-
-    SQLite may be limited to 999 parameters. Also, one prepared statement then serves lists of any length.
+    """Return the values as a single parameter for `each` and `among`: SQLite may be limited to 999 parameters, and one
+    prepared statement then serves lists of any length.
     """
     import json  # noqa: PLC0415
 
@@ -264,10 +273,8 @@ def _clean_value(value: object) -> object:
 
 
 class Database:
-    """A connection to one file.
-
-    Writing raises StoreLocked if another process holds the lock for longer than `wait` seconds, InputOutput if the disk
-    fails or the store is damaged, and TryAgain if the index of words was damaged and has been rebuilt.
+    """A connection to one file. Writing raises StoreLocked if another process holds the lock for longer than `wait`
+    seconds, InputOutput if the disk fails or the store is damaged, and TryAgain if the index of words was rebuilt.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, path: Path, wait: float) -> None:
@@ -347,11 +354,9 @@ def writing(connection: sqlite3.Connection, *, wait: float = 0) -> AbstractConte
 class _Transaction:
     """A transaction. At the end of its block it is committed if it writes; on any error it is rolled back.
 
-    It is not a generator, because Ctrl-C between two lines of one would leave the transaction open until garbage
-    collection.
-
-    A reading transaction must not write: if another process has written since it began, a write would fail at once,
-    regardless of the time it may wait. A writing transaction takes the write lock first.
+    It is not a generator, because Ctrl-C between two lines of one would leave it open until garbage collection. A
+    reading one must not write: if another process has written since it began, a write would fail at once, regardless of
+    the time it may wait. A writing transaction takes the write lock first.
     """
 
     def __init__(
@@ -406,11 +411,7 @@ class _Transaction:
             self._connection.rollback()
         except sqlite3.Error as failure:
             error = failure if error is None else error
-        if not isinstance(error, sqlite3.Error):
-            return
-        if (interrupt := interrupt_of(error)) is not None:
-            raise interrupt from None
-        if (translated := self._as_om_error(error)) is not None:
+        if isinstance(error, sqlite3.Error) and (translated := self._as_om_error(error)) is not None:
             raise translated from error
 
 
@@ -425,9 +426,9 @@ def cannot_open(error: sqlite3.Error) -> bool:
 
 
 def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = False) -> OmError | None:
-    """Return the error to raise instead of SQLite's, or None if the failure is a bug rather than a problem of the
-    environment.
-    """
+    """Return om's error for one of SQLite, or None for a bug. Raise the exception that ended a call of Python."""
+    if (interrupt := interrupt_of(error)) is not None:
+        raise interrupt from None
     code = _code(error)
     if code in BUSY:
         return StoreLocked(
@@ -468,10 +469,9 @@ def om_errors(path: Path, *, wait: float, reading: bool = False) -> Iterator[Non
     try:
         yield
     except sqlite3.Error as error:
-        found = om_error(error, path=path, wait=wait, reading=reading)
-        if found is None:
-            raise
-        raise found from error
+        if (found := om_error(error, path=path, wait=wait, reading=reading)) is not None:
+            raise found from error
+        raise
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -13,13 +13,14 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from omcli.base import ignore, lazily
+from omcli.base import ignore, lazily, telling
 from omcli.base.errors import BadInput, InputOutput, OmError, StoreLocked, UnusableStore
 from omcli.base.record import record
 from omcli.sqlite import cipher
 from omcli.sqlite.backups import (
     backup_files,
     by_age,
+    copy_all,
     copy_to,
     fault,
     flush,
@@ -39,7 +40,7 @@ from omcli.sqlite.connection import (
     open_for_writing,
     steps,
 )
-from omcli.sqlite.dialect import BUSY, om_errors
+from omcli.sqlite.dialect import BUSY, interrupt_of, om_errors, report_progress
 
 _PAUSE = 0.05
 
@@ -236,7 +237,7 @@ def _copy_over(path: Path, backup: Path, *, wait: float) -> None:
     """Copy a backup into a store in one transaction, so that other processes see the old content or the new."""
     until = time.monotonic() + wait
 
-    def check_wait(status: int, _remaining: int, _pages: int) -> None:
+    def check_wait(status: int) -> None:
         if status in BUSY and time.monotonic() > until:
             raise StoreLocked(f"another process is using {path} (waited {wait:g} s)", hint="try again later")
 
@@ -248,7 +249,7 @@ def _copy_over(path: Path, backup: Path, *, wait: float) -> None:
                 f"{backup} cannot be restored: it and the store are not encrypted with the same key",
                 hint="`om store encrypt --backups convert` encrypts backups as the store; `decrypt` decrypts them",
             )
-        source.backup(target, progress=check_wait, sleep=0.05)
+        copy_all(source, target, f"restoring {backup.name}", check=check_wait, sleep=0.05)
 
 
 def _fault_of(path: Path, *, wait: float = 0, immutable: bool = False) -> str | None:
@@ -274,7 +275,8 @@ def _fault_of_backup(backup: Path) -> str | None:
 def _is_whole(backup: Path) -> bool:
     """Return True for a backup that can be put back by this program."""
     try:
-        return _fault_of_backup(backup) is None
+        with om_errors(backup, wait=0):
+            return _fault_of_backup(backup) is None
     except (OSError, sqlite3.Error, OmError):
         return False
 
@@ -366,9 +368,16 @@ def _export(source: sqlite3.Connection, target: Path, key: str | None) -> None:
     source.execute(f"ATTACH ? AS copy KEY {cipher.quoted(key) if key else repr('')}", (str(target),))
     source.execute("PRAGMA copy.journal_mode = OFF")
     source.execute("PRAGMA copy.synchronous = OFF")
+    (pages,), (page,) = (source.execute(f"PRAGMA main.{name}").fetchone() for name in ("page_count", "page_size"))
+    report_progress(
+        source, lambda: telling.get()(f"writing {target.name}", "page", target.stat().st_size // page, pages)
+    )
     try:
         source.execute("SELECT sqlcipher_export('copy')")
+        telling.get()(f"writing {target.name}", "page", pages, pages)
     except sqlite3.DatabaseError as error:  # the function gives no other code than that it failed
+        if (interrupt := interrupt_of(error)) is not None:
+            raise interrupt from None
         raise InputOutput(
             f"{target} cannot be written: {error}", hint="the store is as it was; `om doctor` checks it and the disk"
         ) from error

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeGuard
 
 from omcli import __version__
 from omcli.base import ignore
-from omcli.base.errors import PASSING, BadInput, CannotWrite, InputOutput, NoInput, OmError
+from omcli.base.errors import PASSING, BadInput, CannotWrite, InputOutput, NoInput, NoKey, OmError
 from omcli.base.record import replace
 from omcli.memory.message import Message
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from omcli.formats.source import RecordStream
     from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
     from omcli.operations.deps import Deps
+    from omcli.settings.settings import Settings
     from omcli.sqlite import SqliteStore
     from omcli.sqlite.spool import SpoolFile
     from omcli.wiring import Wiring
@@ -137,24 +138,50 @@ def _whole(stream: BinaryIO) -> bytes:
 
 
 @contextmanager
-def lines_of(name: str) -> Iterator[Iterable[bytes]]:
-    """Open a file or standard input as lines, which can be read without waiting: anything but a file is read to its end
-    first. Raise NoInput if reading fails, BadInput for a directory.
+def lines_of(name: str, settings: Settings, *, key_command: str | None = None) -> Iterator[Iterable[bytes]]:
+    """Open a file or standard input as lines, which can be read without waiting: a pipe is read to its end first, into
+    an encrypted file if the store is encrypted. An encrypted export is decrypted, with the key that the command prints
+    or that is where the store's is.
+
+    Raise NoInput if reading fails, BadInput for a directory, and the errors of `policies.learn_key`.
     """
     with _input_errors():
         if name != STDIN and Path(name).is_dir():
             raise BadInput("it is a directory", hint=f"name its format: `om import --format NAME {name}`")
     with _opened(name) as stream, _input_errors():
         if _is_file(name, stream):
-            yield stream
+            yield _lines_with_key(Path(name), settings, key_command) or stream
             return
         from shutil import copyfileobj
-        from tempfile import TemporaryFile
+        from tempfile import NamedTemporaryFile, TemporaryFile
 
-        with TemporaryFile() as copy:
-            copyfileobj(stream, copy)
-            copy.seek(0)
-            yield copy
+        from omcli.sqlite.cipher import MARK, known_key, write_lines
+        from omcli.wiring.policies import with_key
+
+        begin, key = stream.read(len(MARK)), with_key(settings, partial(known_key, settings.db))
+        is_secret = begin == MARK or key is not None
+        with NamedTemporaryFile() if is_secret else TemporaryFile() as copy:
+            if key is not None and begin != MARK:
+                write_lines(Path(copy.name), chain((begin + stream.readline(),), stream), key=key)
+            else:
+                copy.write(begin)
+                copyfileobj(stream, copy)
+                copy.seek(0)
+            yield (_lines_with_key(Path(copy.name), settings, key_command) if is_secret else None) or copy
+
+
+def _lines_with_key(file: Path, settings: Settings, key_command: str | None) -> Iterable[bytes] | None:
+    """Return the lines of a file that is encrypted, or None if it is not."""
+    from omcli.sqlite.cipher import key_name, known_key, read_lines
+    from omcli.wiring.policies import learn_key
+
+    if key_name(file) is None:
+        return None
+    try:
+        known_key(file)
+    except NoKey as error:
+        learn_key(settings, error.name, of="the file", command=key_command)
+    return read_lines(file)
 
 
 def _is_file(name: str, stream: BinaryIO) -> bool:

@@ -192,18 +192,20 @@ def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:
     return with_key(settings, use)
 
 
-def learn_key(settings: Settings, name: str) -> None:
-    """Let this process open files that are encrypted with the key that has this name. Raise NoKey if it is missing or
-    cannot be read, BadKey if anything else is in its place, and the errors of `key_printed`.
+def learn_key(settings: Settings, name: str, *, of: str = "the store", command: str | None = None) -> None:
+    """Let this process open a file that is encrypted with the key that has this name. A command prints the key,
+    otherwise it is where the store's key is. Raise NoKey if it is missing or cannot be read, BadKey if anything else
+    is in its place, and the errors of `key_printed`.
     """
     from omcli.sqlite.cipher import learn, name_of
 
-    place = place_of_key(settings)
-    key = _key_in(place, settings, name=name)
+    place = place_of_key(settings) if command is None else "`--key-command`"
+    hint = _HINT if of == "the store" else "`--key-command CMD` says what prints the key of the file"
+    key = _key_in(place, settings, name=name) if command is None else checked_key(key_printed(command), place)
     if key is None:
-        raise NoKey(f"the store is encrypted, and its key is not in {place}", hint=_HINT)
+        raise NoKey(f"{of} is encrypted, and its key is not in {place}", hint=hint)
     if name_of(key) != name:
-        raise BadKey(f"the key in {place} is not that of the store", hint=_HINT)
+        raise BadKey(f"the key in {place} is not that of {of}", hint=hint)
     learn(key)
 
 

@@ -170,6 +170,21 @@ def test_messages_wait_for_a_model_up_to_a_number_of_tokens(om: Om) -> None:
     assert "to observe" not in {each["name"] for each in by_rules}
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("backup", r"copying memory.db · \d+ of \d+ pages"),
+        ("restore --yes", r"copying memory.db · \d+ of \d+ pages.*restoring memory.db\S+.bak · \d+ of \d+ pages"),
+        ("doctor --thorough", r"checking integrity · \d+ of \d+ checks"),
+        ("reflect --global --again --min-age 1d", r": reflecting on \d+ rows"),
+    ],
+)
+def test_a_person_sees_how_far_the_work_is_and_a_pipe_gets_nothing(told: Om, line: str, shown: str) -> None:
+    told("backup")
+    assert not re.search(shown, told(*line.split()).stderr)
+    assert re.search(shown, answering(told, *line.split(), answers=[])[1], re.DOTALL)
+
+
 def test_a_person_sees_how_far_an_export_and_an_import_are(om: Om) -> None:
     lines = "".join(f'{{"role": "user", "content": "tide {number}"}}\n' for number in range(1100))
     om("observe", "--later", "-q", "--session", "s", stdin=lines)

@@ -70,6 +70,7 @@ def export(
         int | None,
         tokens_option("--budget", "Maximum tokens of markdown or agents-md (default: 6000, 1500).", at_least=1),
     ] = None,
+    plain: Annotated[bool, option("--plain", help="Write jsonl as text, even if the store is encrypted.")] = False,
 ) -> None:
     """Write the memory as JSON Lines, in another tool's format, or as a document.
 
@@ -78,6 +79,9 @@ def export(
     (with --all, hidden ones too) in the order in which they were stored. Times are UTC. `om import` can read all of
     them but markdown and agents-md. Of them, only duet-groups and zora-jsonl say which rows are items. On import, rows
     with the same words and time become one row, unless the file gives them different sessions.
+
+    If the store is encrypted, so is FILE with `--to jsonl`, with the same key, unless --plain is given. Only `om
+    import` and SQLCipher read it. Other formats, and all output to stdout or another pipe, are plain text.
 
     markdown is a document of what a project knows: rules, decisions, lasting facts, open work and the last sessions.
     agents-md is a section with the same for files that agents read, such as AGENTS.md or CLAUDE.md: only the lines
@@ -90,13 +94,20 @@ def export(
     if budget is not None:
         raise BadUsage("`--budget` is for markdown and agents-md", hint="leave it out: other formats hold every row")
     pieces = _all_records(run, rows) if to == OWN else _in_format(run, rows, named(to, OUTPUT_NAMES))
-    if file != _STDOUT:
-        _write(run, file, pieces)
+    is_encrypted = file != _STDOUT and _write(run, file, pieces, key=_key(run) if to == OWN and not plain else None)
+    if is_encrypted:
+        run.console.note(f"{file} is encrypted as the store is; `--plain` writes text")
     if run.json:
-        run.output.document({"format": to, **({"text": "".join(pieces)} if file == _STDOUT else {"path": file})})
+        place = {"text": "".join(pieces)} if file == _STDOUT else {"path": file}
+        run.output.document({"format": to, **place, **({"encrypted": True} if is_encrypted else {})})
     elif file == _STDOUT:
         for piece in pieces:
             run.output.text(piece)
+
+
+def _key(run: Run) -> str | None:
+    """Return the key of the store, or None if it is not encrypted."""
+    return run.wiring.reading.key
 
 
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -185,29 +196,36 @@ def _content(run: Run, name: str, pieces: Iterable[str]) -> Iterator[bytes]:
         yield piece.encode()
 
 
-def _write(run: Run, name: str, pieces: Iterable[str]) -> None:
-    """Write a file, in one step unless it is a device or a pipe. If it is new, only its owner can read it. Raise
-    BadUsage if its path begins with the path of the store, CannotCreate if it cannot be opened, and InputOutput if
-    writing fails.
+def _write(run: Run, name: str, pieces: Iterable[str], *, key: str | None = None) -> bool:
+    """Write a file, in one step unless it is a device or a pipe. If it is new, only its owner can read it. Return True
+    if it was encrypted with the key: a device or a pipe never is.
+
+    Raise BadUsage if its path begins with that of the store, CannotCreate if it cannot be opened, and InputOutput
+    if writing fails.
     """
-    from omcli.clients.files import target, write_pieces
+    from omcli.clients.files import new_file, target
 
     file, store, content = target(Path(name)), target(run.settings.db), _content(run, name, pieces)
     if file.parent == store.parent and file.name.startswith(store.name):
         raise BadUsage(f"{name} belongs to the store", hint="name another file")
     try:
-        if file.exists() and not file.is_file():
-            with file.open("wb") as stream:
+        is_file = file.is_file() or not file.exists()
+        with new_file(file, mode=0o600) if is_file else file.open("wb") as stream:
+            if is_file and key is not None:
+                from omcli.sqlite.cipher import write_lines
+
+                write_lines(Path(stream.name), content, key=key)
+            else:
                 stream.writelines(content)
-        else:
-            write_pieces(file, content, mode=0o600)
     except OSError as error:
         kind = InputOutput if error.errno in _OF_DISKS else CannotCreate
         raise kind(f"cannot write {name}: {error.strerror}") from None
+    return is_file and key is not None
 
 
 _IMPORT_EXAMPLES = """\b
 om import memory.jsonl
+om import --key-command "pass show om-of-laptop" memory.jsonl
 ssh laptop om export --to jsonl | om import -
 om import --format zora-jsonl memory.jsonl
 om import --format pi --session ID notes.txt
@@ -234,6 +252,10 @@ def import_(
         ),
     ] = OWN,
     session: Annotated[str | None, session_option("Assign all rows but items to this session. Not for jsonl.")] = None,
+    key_command: Annotated[
+        str | None,
+        option("--key-command", metavar="CMD", help="Command that prints the key of an encrypted FILE."),
+    ] = None,
 ) -> None:
     """Read memory that another machine or tool wrote.
 
@@ -241,7 +263,9 @@ def import_(
     says what was new. Importing a file again changes nothing, and two machines that import each other's memory end up
     with the same one. What was hidden, forgotten or undone on one is so on the other. If both observed the same
     messages, the rows of the one that was later are hidden. Merging cannot be undone; a backup is made first unless one
-    was made in the last 20 hours, or `consolidate.backups` is 0.
+    was made in the last 20 hours, or `consolidate.backups` is 0. The key of an encrypted file is what --key-command
+    prints, or that in the place where the store's key is looked for: om-store(5). The store need not be encrypted, or
+    have the same key.
 
     With the `--format` of another tool, prints the new rows, one per line, as `om log` does. Rows that are already
     stored are skipped, so you can import a file again whenever it has grown. Rows without a session belong to the
@@ -260,8 +284,10 @@ def import_(
     if format_ == OWN:
         if session is not None:
             raise BadUsage("`--session` needs a format of another tool", hint="om's own format names the sessions")
-        _merge(run, files or [STDIN])
+        _merge(run, files or [STDIN], key_command)
         return
+    if key_command is not None:
+        raise BadUsage("`--key-command` is for encrypted files of om", hint="leave out `--format`, or the command")
     exchange = named(format_)
     if run.is_read_only("nothing was stored"):
         return
@@ -271,7 +297,7 @@ def import_(
         _take_in(run, inputs, exchange, session)
 
 
-def _merge(run: Run, files: list[str]) -> None:
+def _merge(run: Run, files: list[str], key_command: str | None) -> None:
     """Merge files that om wrote, each with a report. An error in one file does not stop the others."""
     from omcli.operations.records import import_records
 
@@ -284,7 +310,7 @@ def _merge(run: Run, files: list[str]) -> None:
         document: dict[str, object] = {"path": name, "format": OWN}
         documents.append(document)
         try:
-            with lines_of(name) as lines:
+            with lines_of(name, run.settings, key_command=key_command) as lines:
                 report = import_records(name, lines, deps, backups=backups)
         except OmError as error:
             failures.append(error)

@@ -164,7 +164,7 @@ def _mark(plan: GlobalPlan, deps: Deps) -> str:
 
 
 def _batches(plan: GlobalPlan, deps: Deps) -> Iterator[FoldBatch]:
-    for number, batch in enumerate(plan.batches, start=1):
+    for number, batch in enumerate(deps.each(plan.batches, "batch"), start=1):
         found = [logged.observation for logged in deps.store.index.rows(batch.rows, LogQuery())]
         if len(found) < len(batch.rows):
             raise StaleBatch(

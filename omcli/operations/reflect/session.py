@@ -193,8 +193,7 @@ class RecordedReflector:
         nothing was tried.
         """
         deps, given = self._deps, batch.material
-        if deps.reflector.is_model:
-            deps.busy(f"{self._scope.session or given.project or 'all projects'}: reflecting on {len(given.rows)} rows")
+        deps.busy(f"{self._scope.session or given.project or 'all projects'}: reflecting on {len(given.rows)} rows")
         try:
             reflected = deps.reflector.open().reflect(given)
             if deps.reflector.stand_in is None or reflected.reflections or reflected.dropped or reflected.items:

@@ -24,6 +24,10 @@ class Shown:
         self.meter.show("a.jsonl: 3 messages")
         return self.texts[-1]
 
+    def ticks(self, seconds: float) -> None:
+        self.now += seconds
+        self.meter.tick()
+
 
 def test_the_first_step_gives_no_rate() -> None:
     assert Shown().after(60, 0) == "a.jsonl: 3 messages · 1 of 40 files"
@@ -51,6 +55,30 @@ def test_steps_of_another_kind_are_timed_anew() -> None:
     shown.after(100, 39)
     assert shown.after(0, 0, noun="session", total=7).endswith("· 1 of 7 sessions")
     assert shown.after(2, 1, noun="session", total=7).endswith("· 2 of 7 sessions · 30/min · 0:12 left")
+
+
+def test_after_a_second_it_is_shown_that_the_work_goes_on() -> None:
+    shown = Shown()
+    shown.ticks(0.9)
+    assert shown.texts == []
+    shown.ticks(0.2)
+    assert shown.texts == ["working · 0:01 so far"]
+    shown.after(1, 0)
+    shown.ticks(5)
+    assert shown.texts[1:] == [
+        "a.jsonl: 3 messages · 1 of 40 files",
+        "a.jsonl: 3 messages · 1 of 40 files · 0:05 so far",
+    ]
+    shown.meter.begin(None)
+    shown.ticks(1)
+    assert shown.texts[-1] == "working · 0:01 so far"
+
+
+def test_in_a_pipe_work_that_goes_on_is_shown_every_few_seconds() -> None:
+    shown = Shown(every=5)
+    for _ in range(11):
+        shown.ticks(1)
+    assert shown.texts == ["working · 0:05 so far", "working · 0:10 so far"]
 
 
 def test_without_steps_there_are_no_numbers() -> None:
