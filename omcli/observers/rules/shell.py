@@ -213,8 +213,8 @@ def has_error(output: str) -> bool:
 
 
 def error_lines(output: str, limit: int) -> str:
-    """Return the first error lines of the output, with the name of the first test that failed, or otherwise its last
-    line, within `limit` characters. The result is empty if the output is blank.
+    """Return the first error lines of the output, with the name of the first test that failed, or its last line if it
+    has no error lines, within `limit` characters. Return an empty string if the output is blank.
     """
     kept: dict[str, str] = {}
     found = _FAILED_TEST.search(output)
@@ -307,7 +307,7 @@ class _Scope:
         self.word = (self.word or "") + text
 
     def end_word(self) -> bool:
-        """Add the word to the command, or to a redirection. Return False if it writes a file or is a here-document."""
+        """Add the word to the command, or to a redirection. Return False for one to a file, or for a here-document."""
         word, redirect = self.word, self.redirect
         if word is None:
             return True
