@@ -156,8 +156,8 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
     """Return a row from rules, completed from the model rows that cover it.
 
-    A vague type is replaced, the importance may be raised, and a missing date is filled in. So is a missing status,
-    unless the row is a rule, preference, correction or decision.
+    A vague type may become one of `_CERTAIN`, the importance may be raised, and a missing date is filled in. So is a
+    missing status, unless the row is a rule, preference, correction or decision.
     """
     same = [draft for draft in by_model if covers([draft], rule)]
     certain = [draft for draft in same if draft.type in _CERTAIN]

@@ -227,8 +227,8 @@ class OpenFailures:
     def resolved_by(
         self, targets: Iterable[str], command: str, directory: str | None, *, proven: bool
     ) -> Iterator[int]:
-        """Yield the row numbers of failures that a success resolves. The caller must remove each before taking the
-        next.
+        """Yield the row numbers of failures that a success resolves: for each of its keys (`targets`) the last failure
+        with that key, then those that its command resolves. The caller must remove each before taking the next.
         """
         for target in targets:
             if failed := self.matching(target, directory):

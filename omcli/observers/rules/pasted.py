@@ -418,7 +418,7 @@ _MOST_COLONS = 6
 
 
 def _within_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of passages in tags and quotation marks, and of passages introduced on their own line."""
+    """Yield start and end of passages in tags or quotation marks, or after a colon on a line that introduces them."""
     for find in (_tag_blocks, _quotes):
         yield from find(text)
     at = 0

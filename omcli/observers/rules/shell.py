@@ -58,7 +58,7 @@ _EXIT_LINE = lazily(
     re.IGNORECASE,
 )
 _EXIT_LINES = 6
-"""Number of lines at the start and at the end of an output that may state its exit status."""
+"""Number of lines at the start of an output, and as many at its end, that may state its exit status."""
 # A line with only a location: a stack frame, the heading of a report.
 _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
 _FAILED_TEST = lazily(r"^[ \t]*-{3} FAIL: \S[^\n]*", re.MULTILINE)
@@ -402,7 +402,7 @@ _READ_ONLY_AFTER: Mapping[str, frozenset[str]] = MappingProxyType({
     "submodule": frozenset({"", "status", "summary"}), "worktree": frozenset({"list"}),
     "branch": frozenset({""}), "tag": frozenset({""}),
 })  # fmt: skip
-"""Words after which a git command only reads. "" means that nothing but options follows."""
+"""By git command, the next words with which it only reads. "" means that nothing but options follows."""
 _LISTS = MappingProxyType({
     "branch": frozenset({"-a", "-r", "-l", "--all", "--remotes", "--list", "--contains", "--merged", "--no-merged"}),
     "tag": frozenset({"-l", "-n", "--list", "--contains", "--points-at", "--merged", "--no-merged"}),
