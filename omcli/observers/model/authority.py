@@ -106,16 +106,16 @@ class Authority:
 
         A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources:
 
-        - a cited message of the user that shares words with the row, or that consists of the user's words alone while
-          no passage shown has half of the row's words;
+        - a cited message of the user that shares words with the row, or (if no passage shown has half of the row's
+          words) that consists of the user's words alone;
         - if the row cites no message of the user, a new message of the user with half of the row's words, which is then
           cited;
         - an older row of the user with half of the row's words, whose messages are then cited.
 
         An added message or older row must have at least as many of the words as any passage. It must also say the same
-        (see `_says_same`), unless the row is about work and the older row is no rule of the user. If the row holds for
-        later sessions or says who somebody is, no passage may add words (see `_source_of_new`), or have half of the
-        words and more than the cited messages.
+        (see `_says_same`), unless the row is about work and the source is no rule of the user. If the row holds for
+        later sessions or says who somebody is, no passage may add words (see `_source_of_new`), and none may have half
+        of the row's words and more of them than the cited messages.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
