@@ -93,8 +93,8 @@ def main() -> "NoReturn":
 
 
 def _is_version_printed() -> bool:
-    """Print the version without loading anything. Return False if that fails, because code that prints errors is slow
-    to load.
+    """Print the version without loading anything. Return False if that fails: then other code, which is slower to load,
+    prints the error.
     """
     from omcli import __version__  # noqa: PLC0415
 
@@ -114,7 +114,9 @@ def _answer(asked: "HookCall") -> str:
 
 
 def _is_for_a_person(word: str) -> bool:
-    """Return True if `om hook` is to print help or an error for a person."""
+    """Return True if `om hook WORD` is to print help or an error for a person: if the word is an option, or stdin is a
+    terminal or missing.
+    """
     return word.startswith("-") or sys.stdin is None or sys.stdin.isatty()
 
 

@@ -71,20 +71,20 @@ class Context:
     """The last messages, as in `text`."""
     messages: tuple[ChatCompletionMessageParam, ...]
     """The last messages in OpenAI's chat format, oldest first, so that an agent can continue from them. Each call has
-    its result or a placeholder, except calls at the very end, which the agent has to answer.
+    its result or a placeholder. Only calls at the very end may have neither: the agent has to answer them.
 
     Long results and arguments may be shortened. `ingest` recognises these messages.
     """
     anthropic_messages: tuple[MessageParam, ...]
-    """The last messages in Anthropic's Messages format. The first one is the user's, as that API requires. If it would
-    be an agent's, a note that earlier messages are left out precedes it.
+    """The last messages in Anthropic's Messages format. The first one must be the user's: if an agent's would come
+    first, a message of the user is put before it, which says that earlier messages are left out.
     """
     stats: Stats
 
 
 @record
 class Worked:
-    """Results of observing and reflecting. If the settings disable writing, nothing is done and all are empty."""
+    """Results of observing and reflecting. If the settings disable writing, nothing is done and all are empty or 0."""
 
     observations: tuple[Observation, ...] = ()
     """Rows written by observing, oldest first."""
@@ -135,10 +135,10 @@ class ContextCompressor:
     ) -> None:
         """Open the memory of the session with this id, which need not exist yet.
 
-        Settings are resolved once, as on the command line: first these arguments, then `OM_*` variables, the project's
-        file, the user's file (or `config`), and the `preset`. `db` is the path of the store, and `wait` is the number
-        of seconds to wait for other writers. `settings` sets anything else by its key (see `om config`), as in
-        `{"observe.tokens": 4000}`.
+        Settings are resolved once, as on the command line. They come from these arguments, or otherwise from `OM_*`
+        variables, the project's file, the user's file (or `config`), and the `preset`, in this order of precedence.
+        `db` is the path of the store, and `wait` is the number of seconds to wait for other writers. `settings` sets
+        anything else by its key (see `om config`), as in `{"observe.tokens": 4000}`.
 
         `observer` and `reflector` are `"rules"`, a provider such as `"anthropic"`, a model such as `"ollama/qwen3"`, or
         a function that takes instructions and a prompt, asks a model of its own, and returns the reply as text. Rules

@@ -74,7 +74,7 @@ class NotesFolder:
         yield Transcript(format=FORMAT, items=items, origin=self._origin(note), stamp=self._settled(of))
 
     def remember(self, note: Note, section: str) -> None:
-        """Write the section of the note's day to `MEMORY.md`, replacing an older one."""
+        """Write the section of the note's day to `MEMORY.md`, in place of an older section of that day."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):
             for _ in range(_TRIES):
@@ -85,7 +85,7 @@ class NotesFolder:
         raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was moved")
 
     def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-        """Remove the facts that `are_gone` selects from `MEMORY.md`, and return their number."""
+        """Remove from `MEMORY.md` the facts that `are_gone` selects, and return their number."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):
             for _ in range(_TRIES):
@@ -200,7 +200,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
     """Return the daily notes, archived notes and `MEMORY.md` files that contain one of `texts`, ignoring case and
-    kinds of white space.
+    differences in white space.
 
     The folder `notes` and every folder from which a note was ingested are searched. Unreadable files are skipped.
     """

@@ -113,7 +113,9 @@ class Prompt:
     that error.
     """
     calls: Calls = field(default_factory=Calls)
-    """The calls left for the ask that the prompt belongs to. A provider takes one for each reply or failure."""
+    """The calls left for the ask that the prompt belongs to. A provider takes one for each reply or failure that counts
+    (see `Calls`).
+    """
 
 
 class Provider(Protocol):
@@ -132,7 +134,8 @@ class Provider(Protocol):
         """True if prompts may contain images."""
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt. Each reply or failure uses up one of the prompt's `calls`.
+        """Return the reply to a prompt. Each reply or failure that counts (see `Calls`) uses up one of the prompt's
+        `calls`.
 
         At least one call must be left. Raise NotAllowed if the key is missing or not accepted, BadConfiguration if the
         model cannot be called as configured, and ProviderFailed on any other failure.
@@ -191,7 +194,7 @@ class ModelCall:
 
 @record
 class FailedCalls:
-    """Failed calls of a model for one purpose since the last successful call of its provider for that purpose."""
+    """Failed calls of a model for one purpose and session, since its provider's last successful call for both."""
 
     lane: str
     session: str | None
@@ -207,8 +210,8 @@ class Ledger(Protocol):
     """Record of all model calls and their costs."""
 
     def failing(self, *, since: str) -> tuple[FailedCalls, ...]:
-        """Return, for each purpose, provider and model, the failed calls since the provider's last successful one for
-        that purpose, the latest failure last. Only calls that ended at or after `since` count.
+        """Return the failed calls for each purpose, session, provider and model since the provider's last successful
+        call for that purpose and session, the latest failure last. Only calls that ended at or after `since` count.
 
         Interrupted calls, and those refused because of the key or the settings, count as neither failed nor successful.
         """

@@ -39,7 +39,7 @@ RULED = "ruled"
 user in a model's words (see `rules_of_user`).
 """
 _PASTED = lazily(r"[^\s:]+(?: [^\s:]+){0,2} pasted: |Pasted text says: ")
-"""Matches the beginning of rows about pasted text that rules, or checks of a model's rows, have written."""
+"""Matches the beginning that rules, or checks of a model's rows, give to rows about pasted text."""
 
 
 def is_only_heard(row: Observation) -> bool:

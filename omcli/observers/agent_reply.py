@@ -339,7 +339,8 @@ def check_messages(handed: AgentReply, evidence: Evidence) -> None:
 def observe_reply(answer: ObserverReply, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
     """Return a batch's observations: the agent's rows and task, with the tool events that the rules find.
 
-    Raise BadInput if more than half of the rows lack text, use unknown labels, or cite no new message.
+    Raise BadInput if more than half of the agent's rows have a fault: no text, an unknown label, or no new message
+    among their sources.
     """
     try:
         reply = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)

@@ -26,7 +26,9 @@ _SHORTEST = 100
 
 
 class RemoteEmbedder:
-    """`POST /embeddings` at a base URL. Each call has one deadline, and temporary failures are retried until then."""
+    """`POST /embeddings` at a base URL. Each call has one deadline, before which temporary failures are retried a few
+    times.
+    """
 
     def __init__(
         self,

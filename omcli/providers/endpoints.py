@@ -135,7 +135,8 @@ def split_model(model: str, provider: str | None = None) -> tuple[str | None, st
 
     The part before the first `/` is an endpoint only if it is the name of one: `openrouter/google/gemini-2.5-flash`
     means `google/gemini-2.5-flash` at OpenRouter, but `google/gemini-2.5-flash` is a model at the configured endpoint.
-    If the `provider` names its models VENDOR/NAME, only its own name is an endpoint: `openai/gpt-4o` at OpenRouter.
+    If that endpoint (`provider`) names its models VENDOR/NAME, only its own name counts: for `openrouter`, the whole of
+    `openai/gpt-4o` is the name of a model.
     """
     prefix, slash, rest = model.partition("/")
     named = ENDPOINTS.get(provider or "")

@@ -28,7 +28,9 @@ _TRIES = 3
 _REACH = "check the network and the base URL; nothing is lost"
 _LATER = "try again later; nothing is lost"
 CONNECTING = 4.0
-"""Timeout for establishing a connection, in seconds. A failed connection is not retried after this time either."""
+"""Timeout for establishing a connection, in seconds. It also ends the time in which a failed connection is retried,
+counted from the first attempt.
+"""
 _TOO_LONG = (
     "context length", "context window", "context size", "context_length", "context_window", "maximum context",
     "prompt is too long", "input is too long", "too many tokens", "too many input tokens", "input token count",

@@ -73,7 +73,8 @@ class RemoteTarget:
 
 
 class RemoteModel:
-    """A provider over HTTP. Each prompt has one deadline. Temporary failures are retried while calls are left.
+    """A provider over HTTP. Each prompt has one deadline. Temporary failures are retried a few times while calls are
+    left.
 
     Fields that the endpoint refused are not sent again, and the output mode that worked is remembered.
     """
@@ -148,7 +149,8 @@ class RemoteModel:
         return modes[modes.index(mode) + 1] if mode is not modes[-1] else None
 
     def _without_refused(self, request: Request, failed: RequestFailed) -> Request | None:
-        """Return the request without the field or output format that was refused, and omit such a field from now on.
+        """Return the request without the field that was refused, which is omitted from now on, or with a looser output
+        mode if the output format was refused.
 
         Return None if the request failed for another reason.
         """

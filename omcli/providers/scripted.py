@@ -94,7 +94,7 @@ class Scripted:
         """Record the request and return the next reply.
 
         Raise the error that the script names, Unreachable if no reply is left or the deadline passes, and Unusable if
-        the text of a reply that was not cut off is blank. Raise BadConfiguration if the record of requests cannot be
+        the text of a reply that stopped with `end` is blank. Raise BadConfiguration if the record of requests cannot be
         written.
         """
         entry = self._next(prompt)

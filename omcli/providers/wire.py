@@ -50,7 +50,7 @@ class Request:
 
 def largest_reply(max_output: int | None, *, streamed: bool = False) -> int:
     """Return the maximum size in bytes of a response: larger for a larger output limit, and if it is `streamed`, but
-    never more than `_LARGEST_REPLY`. Without an output limit (None), it is that.
+    never more than `_LARGEST_REPLY`, which also applies without an output limit (None).
     """
     if max_output is None:
         return _LARGEST_REPLY

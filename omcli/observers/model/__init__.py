@@ -21,7 +21,9 @@ from omcli.pack.budget import last_fitting
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
-"""Context rows get an eighth of the transcript's tokens, but at least 700 and at most `ObserverLimits.previous`."""
+"""Context rows get at most an eighth of the transcript's tokens, or 700 if that is more, and never more than
+`ObserverLimits.previous`.
+"""
 _WARMER_BY = 0.1
 
 
@@ -78,8 +80,8 @@ class ModelObserver:
     def ask_slice(self, part: Batch, calls: Calls) -> ValidatedReply | None:
         """Return the model's validated reply for a slice, or None if nothing in the slice can be shown to a model.
 
-        `calls` must have a call left. Raise ProviderFailed if the reply is missing or unusable, and pass on the
-        provider's NotAllowed and BadConfiguration.
+        `calls` must have a call left. Raise ProviderFailed if the slice is too long, or the reply is missing or
+        unusable, and pass on the provider's NotAllowed and BadConfiguration.
         """
         shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:
@@ -95,9 +97,10 @@ class ModelObserver:
     def _validated_reply(self, batch: Batch, evidence: Evidence, calls: Calls) -> ValidatedReply:
         """Ask the model and return its validated reply.
 
-        If the reply is unusable, ask once more with the reason. If the text of its rows is too long, ask once for a
-        shorter reply, and trim the shorter of the two to the limit. If no call is left, raise Unusable or trim the
-        first reply instead of asking again.
+        If the reply is not a list of rows, or more than half of them have a fault (see `validate`), ask once more with
+        the reason. Raise Unusable if no call is left for that, or if the second reply is no better. If the text of the
+        rows is too long, ask once for a shorter reply if a call is left, and trim the shorter of the two replies to the
+        limit.
         """
         token = self.new_token()
 
@@ -155,9 +158,10 @@ def text_tokens(drafts: Sequence[Draft], counter: TokenCounter) -> int:
 
 
 def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedReply:
-    """Return a reply without the last rows, so that the others fit into `most` tokens.
+    """Return a reply with as many of its first rows as fit into `most` tokens.
 
-    The first row is always kept, shortened if necessary. Both are counted in the reply's `findings`.
+    The first row is always kept, shortened if necessary. The reply's `findings` count the rows left out, and a row that
+    was shortened.
     """
     kept = len(reply.drafts)
     while kept > 1 and text_tokens(reply.drafts[:kept], counter) > most:
@@ -171,7 +175,9 @@ def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedRe
 
 
 def _beginning(text: str, most: int, counter: TokenCounter) -> str:
-    """Return the longest prefix that fits into `most` tokens with an ellipsis. It has at least one character."""
+    """Return the longest prefix that fits into `most` tokens with an ellipsis. The prefix has at least one character,
+    even if that does not fit.
+    """
     fitting = last_fitting(lambda chars: counter.text(_cut(text, chars)) <= most, 1, len(text))
     return _cut(text, max(1, fitting))
 

@@ -33,7 +33,7 @@ _WORDS_OF_SAYING = frozenset(
 _EVENTS_OF_USER = frozenset({MessageKind.COMMAND, MessageKind.SHELL, MessageKind.INTERRUPT})
 _BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
 _ORIGIN_SHARE = 0.5
-"""Share of a row's words that a passage must contain to be the origin of the row."""
+"""Minimum share of a row's words in a passage, message or older row that may be the origin of the row."""
 _ADDED_SHARE = 0.25
 """If this share of a lasting row's words occurs only in a passage, the row comes from the passage."""
 _PLAIN_WORDS = FUNCTION_WORDS | COMMON_WORDS
@@ -106,16 +106,16 @@ class Authority:
 
         A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources:
 
-        - a cited message of the user that shares words with the row, or that consists of the user's words alone while
-          no passage shown has half of the row's words;
+        - a cited message of the user that shares words with the row, or (if no passage shown has half of the row's
+          words) that consists of the user's words alone;
         - if the row cites no message of the user, a new message of the user with half of the row's words, which is then
           cited;
         - an older row of the user with half of the row's words, whose messages are then cited.
 
         An added message or older row must have at least as many of the words as any passage. It must also say the same
-        (see `_says_same`), unless the row is about work and the older row is no rule of the user. If the row holds for
-        later sessions or says who somebody is, no passage may add words (see `_source_of_new`), or have half of the
-        words and more than the cited messages.
+        (see `_says_same`), unless the row is about work and the source is no rule of the user. If the row holds for
+        later sessions or says who somebody is, no passage may add words (see `_source_of_new`), and none may have half
+        of the row's words and more of them than the cited messages.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
@@ -163,10 +163,10 @@ class Authority:
         return tuple(sorted({*older.sources, last.seq})) if older else ()
 
     def is_only_heard(self, text: str) -> bool:
-        """Return True if a passage contains at least half of the text's words, and more of them than the user's and the
-        agent's own words contain.
+        """Return True if a passage contains at least half of the text's words, and more of them than all that the user
+        and the agent say: their own words, and the older rows of the user.
 
-        An agent's sentences that report what an output says do not count as its own.
+        Sentences of either that report what an output says do not count.
         """
         terms = _terms_of_claim(text)
         _, heard = self._best_passage(terms)
@@ -178,10 +178,10 @@ class Authority:
         """Return words that name the speaker of a row if only an output, a paste or a subagent says it, otherwise "".
 
         For that, a cited passage must have half of the row's words, and more of them than the cited calls and the cited
-        words of user and agent. Sentences of the agent that report an output do not count. If neither user nor agent is
-        cited, the passage only needs as many of the words as the calls. Passages that are not cited count, too (see
-        `_heard_besides`), if the cited messages have none of the words that say what the row is about, or if they are
-        all the agent's and one of them reports an output.
+        words of user and agent together. Sentences of either that report an output do not count. If neither user nor
+        agent is cited, the passage only needs as many of the words as the calls. Passages that are not cited count, too
+        (see `_heard_besides`), if the cited messages have none of the words that say what the row is about, or if they
+        are all the agent's and one of them reports an output.
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
         spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
@@ -200,11 +200,11 @@ class Authority:
         return self._heard_besides(text, own_words) if is_report or shares_nothing(cited, terms) else ""
 
     def _heard_besides(self, text: str, own_words: str) -> str:
-        """Return words that name the speaker of the passage with the most of a row's words. Return "" if it has less
-        than half of them, or no more than a message of user or agent or an older row of the user.
+        """Return words that name the speaker of the passage with the most of a row's words. Return "" if the passage
+        has less than half of them, or no more of them than one message of user or agent or one older row of the user.
 
-        The passage must have all of the row's words if `own_words` (the cited words of user and agent) are in another
-        language.
+        If `own_words` (the cited words of user and agent) are in another language than the row, the passage must have
+        all of the row's words instead of half.
         """
         terms = _terms_of_claim(text)
         passage, heard = self._best_passage(terms)
@@ -219,10 +219,11 @@ class Authority:
     def may_replace(self, old: Observation, text: str, attribution: Attribution, status: Status | None) -> bool:
         """Return True if a row with this text and origin may replace an older one. A row with a `prefix` never may.
 
-        Only the user's words replace a row of the user, with two exceptions: An agent, or a settled row, may answer or
-        end a request, question, task, plan, blocker or event. And an agent may change a decision that is no rule of the
-        user and does not speak for the user. A rule of the user is replaced only if newer words of the user (or the
-        question they answer) share a word with either row, and the new row is not heard (see `heard_from`).
+        Only a row that cites the user may replace a row of the user, with two exceptions. A row that cites the agent,
+        or that is settled, may replace a request, question, task, plan, blocker or event. A row that cites the agent
+        may replace a decision that is no rule of the user and does not speak for the user. A rule of the user is
+        replaced only if words of the user that the older row does not cite (or the question that they answer) share a
+        word with either row, and the new row is not heard (see `heard_from`).
         """
         if attribution.prefix:
             return False
@@ -274,7 +275,7 @@ class Authority:
         return label, best
 
     def _best_written(self, terms: frozenset[str], *, at_least: float, labels: Iterable[str] = ()) -> str | None:
-        """Return the label of the user's message with the largest share of the terms, or None if that is less than
+        """Return the label of the user's message with the largest share of the terms, or None if its share is less than
         `at_least`.
 
         Without `labels`, only new messages are searched.
@@ -284,11 +285,11 @@ class Authority:
         return best if best and self._share(terms, [best]) >= at_least else None
 
     def _source_of_new(self, text: str, sources: Sequence[str], answered: Sequence[str]) -> str | None:
-        """Return the label of the message with a passage that adds words to what the user said, or None.
+        """Return the label of the first message with a passage that has enough new words of the row, or None.
 
         Words are new if neither a message or older row of the user nor an answered message contains them. In a cited
-        message, one uncommon word is enough; in others, it takes a name or anchor, two words, or a quarter of the row's
-        words.
+        message, one uncommon new word is enough. In others, it takes two of them, or one that is a name or anchor. In
+        any message, new words that make up a quarter of the row's words are enough.
         """
         terms = _terms_of_claim(text)
         labels = self.evidence.shown.labels
@@ -309,7 +310,9 @@ class Authority:
         return [row for row in self.earlier if row.sources and is_of_user(row)]
 
     def _best_earlier(self, terms: frozenset[str], *, at_least: float) -> Observation | None:
-        """Return the user's older row with the largest share of the terms, or None if that is less than `at_least`."""
+        """Return the user's older row with the largest share of the terms, or None if its share is less than
+        `at_least`.
+        """
         best = max(self._of_user(), key=lambda row: _share(terms, _terms_of_row(row)), default=None)
         return best if best and _share(terms, _terms_of_row(best)) >= at_least else None
 

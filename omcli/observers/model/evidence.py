@@ -46,8 +46,8 @@ def select_context_rows(
 ) -> ContextRows:
     """Choose the most useful rows that fit into `room` tokens, or all rows if `room` is None.
 
-    At most a third of the room and `_MOST_SHARED` rows go to `shared`, which is ordered best first. Rows for tool
-    events in `rows` are shown only if they are open, because rules write such rows anyway.
+    Of `shared`, which is ordered best first, at most `_MOST_SHARED` rows are chosen, and they get at most a third of
+    the room. Rows for tool events in `rows` are shown only if they are open, because rules write such rows anyway.
     """
     candidates = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     fitting = list(

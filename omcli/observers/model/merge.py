@@ -70,9 +70,9 @@ def merge_rows(
 
     A row from rules about an agent's words is dropped if model rows from the same messages cover it without being
     longer, or make its replacements (see `_is_replaced`). A row from rules that is kept may take its type, importance,
-    status, date and replacements from model rows that cover it.
-    Verified model rows are added if they contain more than the kept rows, and unverified ones always, except for rows
-    that only repeat tool output. `unread` contains the `seq` of messages that were not shown to the model.
+    status, date and replacements from model rows that cover it. A verified model row is added if it says something new
+    (see `_is_new`), an unverified one always; but no row is added that only repeats tool output. `unread` contains the
+    `seq` of messages that were not shown to the model.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
     speech = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
@@ -100,8 +100,9 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
     """Return True if model rows make a row from rules redundant. The row must cite only messages of the agent, and must
     not be a request.
 
-    If the row replaces older rows, the model's rows must replace these as well. Otherwise model rows from the same
-    messages must cover it without being longer, and must be open if it is an open question.
+    A row that replaces older rows is redundant if the model's rows replace all of these. Any other must be covered by
+    model rows from the same messages that together are not longer. If the row is an open question, only open model rows
+    count.
     """
     if draft.type is Type.REQUEST or any(roles.get(seq, Role.ASSISTANT) is not Role.ASSISTANT for seq in draft.sources):
         return False
@@ -114,8 +115,9 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
 
 
 def _is_new(draft: Draft, kept: Sequence[Draft], dropped: Sequence[Draft]) -> bool:
-    """Return True if a model row should be added to the rules' rows: if it replaces rows that no kept row can replace,
-    if it shares a message with a dropped row, or if the kept rows do not repeat it.
+    """Return True if a model row should be added to the rules' rows: if it replaces older rows and covers no kept row
+    that could take over its replacements, if it shares a message with a dropped row, or if the kept rows do not repeat
+    it.
     """
     if draft.replaces and not any(covers([draft], rule) for rule in kept):
         return True  # no kept row can take over the replacements
@@ -133,8 +135,8 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Return the rules' rows. A left-out model row (`repeating`) gives its replacements and sources to the first of
-    them that it covers.
+    """Return the rules' rows. A left-out model row (`repeating`) gives its replacements, and with them its sources, to
+    the first of these rows that it covers.
 
     Each older row is replaced only once.
     """
@@ -154,8 +156,8 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
     """Return a row from rules, completed from the model rows that cover it.
 
-    A vague type is replaced, the importance may be raised, and a missing date is filled in. So is a missing status,
-    unless the row is a rule, preference, correction or decision.
+    A vague type may become one of `_CERTAIN`, the importance may be raised, and a missing date is filled in. So is a
+    missing status, unless the row is a rule, preference, correction or decision.
     """
     same = [draft for draft in by_model if covers([draft], rule)]
     certain = [draft for draft in same if draft.type in _CERTAIN]
@@ -173,11 +175,12 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 
 
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
-    """Return a row of the model, completed from the rules' rows that it covers. Its importance may be raised.
+    """Return a row of the model, completed from the rules' rows that it covers. A dropped one of high importance may
+    raise the importance of the model's row.
 
-    A rules' row that it replaces or repeats, if its type is one of `_CERTAIN`, can give it two things. A vague type
-    becomes the type of such a row with the same sources, unless the model's row names an output or pasted text as its
-    speaker. Then a missing status is filled in from such a row with the same type.
+    Rules' rows with a type in `_CERTAIN` that were dropped, or that the model's row repeats, can give it two things. If
+    the model's row has a vague type and names no output or pasted text as its speaker, it gets the type of such a row
+    with the same sources. If it then has no status, it gets that of such a row with the same type.
     """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]
@@ -212,9 +215,10 @@ def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[
 
 
 def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Return True if the rows that share a message with `draft` together say what it says (see `similarity.says`).
+    """Return True if the rows that share a message with `draft`, taken together, say what `draft` says (see
+    `similarity.says`).
 
-    The rows are taken together because one message may yield several.
+    They are taken together because one message may yield several rows.
     """
     about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
     return bool(about) and says("\n".join(about), draft.text)

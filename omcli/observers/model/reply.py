@@ -161,7 +161,9 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _text_rows(text: str) -> Iterator[ReplyRow]:
-    """Yield a row for each list item. An item indented deeper than the last top-level item becomes that row's child."""
+    """Yield a row for each list item, and for each line with a mark, date or time (`TextRow.is_listed`). One that is
+    indented deeper than the last top-level one becomes its child.
+    """
     number = -1
     top: tuple[int, int] | None = None
     for line, row in rows_in(text, label="m"):

@@ -80,8 +80,8 @@ class SliceReader:
         self.calls = Calls()
 
     def observed(self) -> Observed:
-        """Return the observations from the slices read or skipped so far. If others are left, set `by_rules` to the
-        rows for this part of the batch.
+        """Return the observations from the slices read or skipped so far. If other slices are left, set `by_rules` to
+        the rules' rows for the messages up to `through`.
         """
         if self.through != self.batch.through:
             part = part_of_batch(self.batch, self.batch.after, self.through)

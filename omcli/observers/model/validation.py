@@ -192,8 +192,11 @@ class _CheckedReply:
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
     def task(self, answer: ObserverReply) -> Draft | None:
-        """Return a row for the current task, or None if the task is unchanged, empty, contains unknown anchors, or does
-        not come from the user. A next step that is only heard is left out.
+        """Return a row for the current task, or None: if the reply names no task, if neither the task nor the next step
+        has changed, if one of them contains unknown anchors, or if the task has no sources (see
+        `Authority.task_sources`).
+
+        A next step that is only heard is left out.
         """
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
@@ -405,7 +408,7 @@ class RowDate:
     is_unreal: bool = False
     """True if the model gave an invalid date."""
     is_other: bool = False
-    """True if the row's text or its messages name dates, but the first that each names is another one."""
+    """True if the row's text or its messages name dates, and none of the first dates that they name overlaps `date`."""
 
 
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:

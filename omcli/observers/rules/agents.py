@@ -234,7 +234,7 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
 
 def _report_kinds(parts: Sequence[TextPart]) -> list[Type | None]:
     """Return each sentence's type. A heading such as "Next steps" and the items under it are plans. Other headings have
-    no type. Options, such as the items of a report that asks to choose, are facts, not results.
+    no type. Options, such as the items of a report that ends by asking to choose, are facts if they read like results.
     """
     kinds: list[Type | None] = []
     is_next = False

@@ -28,12 +28,12 @@ _MIN_CHAT_IMPORTANCE = 5
 
 
 def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows for a message between people: one for its facts, and one for each preference, decision or rule, whose
-    wording is kept.
+    """Yield rows for a message between people: one for its facts, and one for each preference, decision or rule, which
+    keeps its wording. A message without a sentence of `_MIN_CHAT_IMPORTANCE` gives none.
 
     If the message before it (`previous`) is by another person and asks something, the first row names the subject of
-    the question, provided that the row begins with one of the first two sentences. Everything but
-    preferences and decisions is a fact, even a rule, because people do not instruct each other.
+    the question, provided that the row begins with one of the first two sentences and does not name the subject itself.
+    Everything but preferences and decisions is a fact, even a rule, because people do not instruct each other.
     """
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""

@@ -433,7 +433,9 @@ def short_sentence(sentence: str) -> str:
 
 
 def _words_left_out(said: Sequence[str], at: int, *, opens: bool, others: bool) -> int:
-    """Return the number of words to leave out at a place in a sentence. `others` is True if other people act in it."""
+    """Return the number of words to leave out at a place in a sentence. `opens` is True if a clause begins there, and
+    `others` if other people act in the sentence.
+    """
     word, following, third = said[at : at + 3]
     if word in _ARTICLES and following:
         counts = word in _SHARED_ARTICLES and following in _MEASURES

@@ -72,8 +72,9 @@ class ParsedCommand:
 def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Return True if one of the successful commands does everything that the failed one should have done.
 
-    The successful command has no arguments, or each of its own is an argument of the failed one or wider
-    (`_is_within`), and all of these are covered so, apart from values of narrowing flags. Its narrowing flags are among
+    A successful command without arguments covers all arguments. Otherwise each of its arguments must equal an argument
+    of the failed command or be wider (`_is_within`), and each argument of the failed command must have such a
+    counterpart, unless it is the value of a narrowing flag. The narrowing flags of the successful command must be among
     those of the failed one: `npm test` covers `npm run test -- parser`, but not the other way round. Flags such as
     `--verbose`, which do not change what is checked, are ignored. Any other flag must be in both commands or in
     neither. A command with a flag such as `--dry-run` covers nothing.
@@ -226,8 +227,8 @@ class OpenFailures:
     def resolved_by(
         self, targets: Iterable[str], command: str, directory: str | None, *, proven: bool
     ) -> Iterator[int]:
-        """Yield the row numbers of failures that a success resolves. The caller must remove each before taking the
-        next.
+        """Yield the row numbers of failures that a success resolves: for each of its keys (`targets`) the last failure
+        with that key, then those that its command resolves. The caller must remove each before taking the next.
         """
         for target in targets:
             if failed := self.matching(target, directory):

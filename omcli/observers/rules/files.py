@@ -123,8 +123,8 @@ def change_summary(changes: list[FileChange]) -> str:
 
 
 def _line_change(old: str, new: str) -> str:
-    """Return a one-line change as `old` → `new`, otherwise the first line added or, if none was added, the first
-    removed. Long lines are skipped, and code is preferred to comments. Return "" if no line is left.
+    """Return a one-line change as `old` → `new`, otherwise the first added line or, if no added line can be shown, the
+    first removed one. Long lines are not shown, and code is preferred to comments. Return "" if no line is left.
     """
     old_lines = [line.strip() for line in old.splitlines() if line.strip()]
     new_ones = [line.strip() for line in new.splitlines() if line.strip()]

@@ -248,7 +248,7 @@ _MAIL = lazily(r"^[>*\s]*(?:Subject|Date|Sent|Betreff|Gesendet|Datum|Objet|Asunt
 
 
 def _lines_from_header(lines: Sequence[str]) -> Iterable[int]:
-    """Return the numbers of the lines of a mail, which begins with at least two adjacent headers."""
+    """Return the numbers of a mail's lines, from the first of at least two adjacent headers on (see `_to_end`)."""
     headers = [bool(_HEADER.match(line)) for line in lines]
     for at, (is_header, follows) in enumerate(pairwise(headers)):
         if is_header and follows and any(map(_MAIL.search, lines[at : at + 2])):
@@ -315,8 +315,8 @@ def _quoted_lines(lines: Sequence[str]) -> Iterable[int]:
 
 
 def _block_lines(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the numbers of lines between three quotes, of lines between or below rulers if the line before introduces
-    or asks about them (or, without a line before, if they are fields), and of lines indented like code. Lines that the
+    """Yield the numbers of lines in triple quotes, of lines between or below rulers if the line before introduces or
+    asks about them (or, without a line before, if they are fields), and of lines indented like code. Lines that the
     line before makes the person's own are left out.
     """
     outside, end, item = "", 0, False
@@ -418,7 +418,7 @@ _MOST_COLONS = 6
 
 
 def _within_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of passages in tags and quotation marks, and of passages introduced on their own line."""
+    """Yield start and end of passages in tags or quotation marks, or after a colon on a line that introduces them."""
     for find in (_tag_blocks, _quotes):
         yield from find(text)
     at = 0

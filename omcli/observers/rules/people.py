@@ -427,11 +427,12 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
 
 
 def question_of(asked: KeptMessage | None, answer: str = "") -> str:
-    """Return the question of a message to which a short answer replies: the one that shares the most words with it, the
-    last one among equals. If the answer is empty, return the last question; if it numbers as many parts as there are
-    questions, all of them.
+    """Return the question in a message that a short answer replies to: the one that shares the most words with the
+    answer, the last one among equals. So if the answer is empty, this is the last question. If the answer numbers as
+    many parts as there are questions, return all of them.
 
-    Return "" if the answer is a question, or an order that shares no word with an offer.
+    Return "" if there is no question, if the answer is a question itself, or if it is an order that shares no word with
+    any question while the last question is an offer.
     """
     if asked is None or not _QUESTION_MARK.search(asked.message.text) or cues.has_question_mark(answer):
         return ""
@@ -462,8 +463,8 @@ _PASTED_CHARACTERS = 400
 
 
 def pasted_summary(pasted: Sequence[str], limit: int = _PASTED_CHARACTERS) -> str:
-    """Return the errors in pasted lines and other lines with names that fit, or without errors the beginning of the
-    lines, and then the number of lines.
+    """Return the errors in pasted lines, then other lines with names, as far as they fit. Without errors, return the
+    beginning of the lines. The number of lines follows.
     """
     from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
 

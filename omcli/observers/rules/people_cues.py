@@ -388,12 +388,15 @@ def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answe
     the speaker or about somebody's deeds, plans or likes, and 6 if it answers a question or contains a name, number or
     date.
 
-    A sentence that speaks to the other person says nothing unless it answers a question, or also speaks of the speaker
-    and has `_TELLS_MUCH` uncommon words or tells a deed. Any other needs `TELLS` uncommon words. About a person, it
-    needs only one if it is an answer or has a date, a name or a number; otherwise one less for a deed, plan, preference
-    or decision, and one less if it is short. `names` are terms that don't count, because they name the speakers.
-    `answers` is the number of uncommon words that make a whole sentence an answer, or 0 if nothing was asked. An amount
-    always answers.
+    A sentence that speaks to the other person says nothing, unless it is an answer, or also speaks of the speaker and
+    either tells a deed or has `_TELLS_MUCH` uncommon words. An encouragement says nothing, unless it is an answer or
+    has a date, a name or a number. Any other sentence needs `TELLS` uncommon words. About a person, it needs only one
+    if it is an answer or has a date, a name or a number; otherwise one less for a deed, plan, preference or decision,
+    and one less if it is short.
+
+    `names` are terms that don't count, because they name the speakers. `answers` is the number of uncommon words that
+    make a whole sentence an answer, or 0 if nothing was asked. If something was asked, any amount is an answer, too,
+    except in a sentence that speaks to the other person and says nothing.
     """
     said = plain(sentence)
     count = len(distinctive_terms(sentence) - names)

@@ -143,7 +143,8 @@ class RowTable:
 
     def replace_claims(self, draft: Draft) -> Draft:
         """Remove the rows whose claims a draft overrules, and return the draft that replaces them, with their sources.
-        A claim, or its value, that the draft does not repeat in full is appended as `(earlier: …)`.
+        Each claim, or only its value if nothing else differs, is appended as `(earlier: …)`, unless the draft has all
+        its words.
         """
         change = _update_of(draft)
         for number, anew in self._replaced(change) if change else ():

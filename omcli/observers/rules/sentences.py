@@ -107,7 +107,7 @@ def _indent(line: str) -> int:
 
 
 def _joined_lines(lines: Iterable[str]) -> list[str]:
-    """Return the non-blank lines, joining a long line with the next if that line starts in lower case."""
+    """Return the non-blank lines. A long line is joined with the next one if that starts in lower case."""
     joined: list[str] = []
     open_line = False
     for line in lines:
@@ -247,8 +247,7 @@ _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 def cut(text: str, limit: int) -> str:
     """Return text of at most `limit` characters. Longer text is cut between words or after a character of a script
-    without spaces, never inside a name, and ends with an ellipsis. If not even the first word fits, only the ellipsis
-    is left.
+    without spaces, and ends with an ellipsis. If not even the first word fits, only the ellipsis is left.
     """
     if len(text) <= limit:
         return text

@@ -58,7 +58,7 @@ _EXIT_LINE = lazily(
     re.IGNORECASE,
 )
 _EXIT_LINES = 6
-"""Number of lines at the start and at the end of an output that may state its exit status."""
+"""Number of lines at the start of an output, and as many at its end, that may state its exit status."""
 # A line with only a location: a stack frame, the heading of a report.
 _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
 _FAILED_TEST = lazily(r"^[ \t]*-{3} FAIL: \S[^\n]*", re.MULTILINE)
@@ -213,8 +213,8 @@ def has_error(output: str) -> bool:
 
 
 def error_lines(output: str, limit: int) -> str:
-    """Return the first error lines of the output, with the name of the first test that failed, or otherwise its last
-    line, within `limit` characters. The result is empty if the output is blank.
+    """Return the first error lines of the output, with the name of the first test that failed, or its last line if it
+    has no error lines, within `limit` characters. Return an empty string if the output is blank.
     """
     kept: dict[str, str] = {}
     found = _FAILED_TEST.search(output)
@@ -307,7 +307,7 @@ class _Scope:
         self.word = (self.word or "") + text
 
     def end_word(self) -> bool:
-        """Add the word to the command, or to a redirection. Return False if it writes a file or is a here-document."""
+        """Add the word to the command, or to a redirection. Return False for one to a file, or for a here-document."""
         word, redirect = self.word, self.redirect
         if word is None:
             return True
@@ -402,7 +402,7 @@ _READ_ONLY_AFTER: Mapping[str, frozenset[str]] = MappingProxyType({
     "submodule": frozenset({"", "status", "summary"}), "worktree": frozenset({"list"}),
     "branch": frozenset({""}), "tag": frozenset({""}),
 })  # fmt: skip
-"""Words after which a git command only reads. "" means that nothing but options follows."""
+"""By git command, the next words with which it only reads. "" means that nothing but options follows."""
 _LISTS = MappingProxyType({
     "branch": frozenset({"-a", "-r", "-l", "--all", "--remotes", "--list", "--contains", "--merged", "--no-merged"}),
     "tag": frozenset({"-l", "-n", "--list", "--contains", "--points-at", "--merged", "--no-merged"}),

@@ -266,8 +266,8 @@ class _StatusWriter:
         return next((number for number in new if self.table.rows[number].sources[-1] == prompt), None)
 
     def close_turn(self, ended: TurnDone) -> None:
-        """Close a turn's questions and finished requests, the failures, blockers and plans that they settle, and todo
-        lists that are out of date.
+        """Close a turn's questions and finished requests, and todo lists that are out of date. If the agent reports a
+        result, also close the failures, blockers and plans since each finished request (see `_done_work`).
 
         Minor failures are also resolved if the person went on to something else, or if the agent reports a complete
         result. Nothing is closed if rows from later messages exist.
@@ -334,7 +334,7 @@ class _StatusWriter:
         return any(row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq for row in later)
 
     def _done_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
-        """Yield the rows between two messages that finished work settles, each with its number and its new status.
+        """Yield the open failures, blockers and plans between two messages, each with its number and new status.
 
         Failed checks are left out, because only the same check resolves them.
         """
@@ -388,8 +388,8 @@ class _StatusWriter:
         return last_failure <= last_change if reports else answers and not last_failure
 
     def _asked_since(self, since: int | None) -> list[int]:
-        """Return the numbers of the person's questions and requests since the turn began, or of the latest ones if
-        there are none.
+        """Return the numbers of the person's questions and requests since the turn began. Without any, or if `since` is
+        None, return those of the latest message that has any.
         """
         found: list[int] = []
         last = 0
