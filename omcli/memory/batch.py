@@ -77,7 +77,7 @@ class Pending:
         return min(self.late, default=self.after + 1)
 
     def besides(self, seqs: Iterable[int]) -> int:
-        """Return the number of pending messages other than those with these `seq`, all of this session."""
+        """Return the number of pending messages without those with these `seq`, which must all be of this session."""
         return self.messages - sum(1 for seq in set(seqs) if seq > self.after or seq in self.late)
 
 
