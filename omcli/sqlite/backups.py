@@ -64,7 +64,7 @@ def copy_store(path: Path, name: str, *, wait: float) -> Path:
     """Copy the store to `<store>.<name>.bak` in its folder, replacing an older copy. Raise the errors of `copy_to`, and
     InputOutput instead of OSError.
 
-    Nothing is replaced by an incomplete or damaged copy. Only the process that holds the store's lock may make one.
+    Nothing is replaced by an incomplete or damaged copy. Only the process that holds the store's lock may call this.
     """
     target = path.with_name(f"{path.name}.{name}.bak")
     with _copy_errors(path, target):
