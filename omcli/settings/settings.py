@@ -209,8 +209,8 @@ class ModelSettings:
     rules.
     """
     model: str | None = None
-    """The provider's name for the model, or `PROVIDER/NAME`, which replaces `provider`. None means the default model of
-    `provider`, or rules if that is None too.
+    """The provider's name for the model, or `PROVIDER/NAME`, which replaces `provider` unless that names its models in
+    this form itself, as OpenRouter does. None means the default model of `provider`, or rules if that is None too.
     """
     base_url: str | None = None
     """Endpoint to use instead of the provider's own."""
@@ -326,7 +326,7 @@ class HookSettings:
 
 @record
 class StoreSettings:
-    """Place of an encrypted store's key. `OM_KEY` overrides both; without any of them it is in the keyring."""
+    """Place of an encrypted store's key: `OM_KEY`, or else `key_command`, or else `key_file`, or else the keyring."""
 
     key_command: str | None = None
     """Command line that prints the key, or None."""
