@@ -228,7 +228,7 @@ def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int |
 
 
 def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
-    """Return the messages with `after < seq <= through` as a batch, with earlier ones as context."""
+    """Return the messages with `after < seq <= through` as a batch, with earlier calls and the last reply before it."""
     before = [kept for kept in batch.messages if kept.seq <= after]
     messages = tuple(kept for kept in batch.messages if after < kept.seq <= through)
     said = (kept for kept in reversed(before) if kept.message.agent is None and kept.message.role is Role.ASSISTANT)
