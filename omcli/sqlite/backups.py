@@ -366,7 +366,7 @@ def by_age(backups: Iterable[_Dated], now: str) -> tuple[_Dated, ...]:
 
 
 def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
-    """Return the first backups in the order of `by_age`, so that `keep` remain."""
+    """Return all backups but the last `keep` in the order of `by_age`."""
     ordered = by_age(backups, now)
     return ordered[: max(0, len(ordered) - keep)]
 

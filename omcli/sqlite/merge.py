@@ -240,7 +240,7 @@ class Merge:
 
 
 def _tombstones_of(name: str | None, text: str) -> tuple[str, ...]:
-    """Return the tombstones by which a message is recognised as forgotten. Forgotten rows begin with the speaker."""
+    """Return the tombstones by which a message is recognised as forgotten, with or without its speaker in front."""
     return message_tombstones(text) + (message_tombstones(f"{name}: {text}") if name else ())
 
 
