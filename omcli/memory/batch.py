@@ -179,8 +179,8 @@ def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_message
     """Return the number of messages in the next batch: as many as the limits allow, but at least one if any is pending.
 
     `waiting` lists the pending messages, oldest first, and is read only up to about twice `max_tokens`. If the batch
-    would end between a call and its result, it ends before the call, unless the call is the first message or the two do
-    not fit into one batch with everything between them.
+    would end between a call and its result, it ends before the call, and so on back through overlapping calls, unless
+    nothing would be left. A call that does not fit into one batch with its result is disregarded.
     """
     starts: list[int] = []
     calls: dict[str, int] = {}
