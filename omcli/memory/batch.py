@@ -77,7 +77,7 @@ class Pending:
         return min(self.late, default=self.after + 1)
 
     def besides(self, seqs: Iterable[int]) -> int:
-        """Return the number of pending messages other than those with these `seq`, all of this session."""
+        """Return the number of pending messages without those with these `seq`, which must all be of this session."""
         return self.messages - sum(1 for seq in set(seqs) if seq > self.after or seq in self.late)
 
 
@@ -179,8 +179,8 @@ def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_message
     """Return the number of messages in the next batch: as many as the limits allow, but at least one if any is pending.
 
     `waiting` lists the pending messages, oldest first, and is read only up to about twice `max_tokens`. If the batch
-    would end between a call and its result, it ends before the call, unless the call is the first message or the two do
-    not fit into one batch with everything between them.
+    would end between a call and its result, it ends before the call, and so on back through overlapping calls, unless
+    nothing would be left. A call that does not fit into one batch with its result is disregarded.
     """
     starts: list[int] = []
     calls: dict[str, int] = {}
@@ -228,7 +228,7 @@ def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int |
 
 
 def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
-    """Return the messages with `after < seq <= through` as a batch, with earlier ones as context."""
+    """Return the messages with `after < seq <= through` as a batch, with earlier calls and the last reply before it."""
     before = [kept for kept in batch.messages if kept.seq <= after]
     messages = tuple(kept for kept in batch.messages if after < kept.seq <= through)
     said = (kept for kept in reversed(before) if kept.message.agent is None and kept.message.role is Role.ASSISTANT)

@@ -62,9 +62,9 @@ def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
 
 
 def count_due(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
-    """Return the number of buffered batches to write, oldest first, so that at least `floor` tokens stay unobserved. If
-    any batch is buffered, at least one is written, even if fewer tokens then stay. `sizes` lists the tokens of each
-    batch's messages, oldest first, and `waiting` is the number of tokens in all pending messages.
+    """Return the number of buffered batches to write, oldest first: as many as leave at least `floor` tokens
+    unobserved, but at least one, if any is buffered. `sizes` lists the tokens of each batch's messages, oldest first,
+    and `waiting` is the number of tokens in all pending messages.
     """
     fitting = sum(waiting - end >= floor for end in accumulate(sizes))
     return max(fitting, min(1, len(sizes)))

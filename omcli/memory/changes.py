@@ -139,7 +139,7 @@ class CutResult:
     messages: int
     """Number of removed messages, including those that are not counted (see `Message.is_counted`)."""
     undated: frozenset[str]
-    """Ids of sessions with removed messages that may be older: neither they nor any before them have a date."""
+    """Ids of sessions with removed messages that may be older than the moment: no message up to them has a date."""
     is_mixed: bool
     """True if a row made before the moment was made from rows written after it, which means that a clock was wrong."""
 

@@ -179,7 +179,7 @@ def line(row: Observation) -> PrintedRow:
 
 
 def reference(row: Observation) -> str | None:
-    """Return the date that a row refers to, or None if it has none, or if its own date or text gives it already."""
+    """Return the date that a row refers to, or None if there is none or the row's own date or text gives it already."""
     spoken = row.refers_to
     return None if not spoken or row.dated.startswith(spoken) or has_date(row.text, spoken, at=row.dated) else spoken
 

@@ -249,11 +249,11 @@ class LogQuery:
 
     session: str | None = None
     other_than: str | None = None
-    """Only rows of other sessions, or of no session."""
+    """Only rows of other sessions than this one, and rows of no session."""
     other_counter: str | None = None
     """Only rows whose tokens were counted by another counter than this one."""
     project: str | None = None
-    """Only rows of this project, or of no project (NO_PROJECT)."""
+    """Only rows of this project; with NO_PROJECT, only rows of no project."""
     kinds: tuple[Kind, ...] = ()
     types: tuple[Type, ...] = ()
     priorities: tuple[Priority, ...] = ()

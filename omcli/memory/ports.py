@@ -103,7 +103,7 @@ class MessageLog(Protocol):
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Return True if the session's messages begin with these identities, or if these begin with those of all its
+        """Return True if these are the identities of the session's first messages, or begin with those of all its
         messages. Hidden and deleted messages count. Identities of messages in other sessions are skipped.
         """
 
@@ -134,7 +134,7 @@ class MessageLog(Protocol):
         """Return the visible messages of the session in order, without their text."""
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        """Return the tokens of visible messages of the main thread (without one, of its subagents) by counter."""
+        """Return the tokens of visible messages by counter: of the main thread if there is one, else of subagents."""
 
     def image(self, sha256: str) -> bytes | None:
         """Return the content of an image, or None if it was not kept or no pending message has it any more."""
@@ -388,8 +388,8 @@ class Sessions(Protocol):
     def with_work(
         self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None
     ) -> tuple[str, ...]:
-        """Return the ids of the sessions, in the order of `summaries`, that have this many tokens in `pending` messages
-        or visible `rows`, or this many visible `reflections`. Any tokens of another counter are enough.
+        """Return the ids of the sessions, in the order of `summaries`, that have at least this many tokens in `pending`
+        messages, or in visible `rows`, or this many visible `reflections`. Any tokens of another counter are enough.
         """
 
     def status(self) -> StoreStatus:

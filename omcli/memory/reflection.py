@@ -21,7 +21,7 @@ class Material:
     protected: frozenset[str] = frozenset()
     """Ids of rows that must stay visible or be repeated word for word."""
     most_rows: int = 0
-    """Maximum number of a model's reflections, unless these would be too long. 0 means no limit."""
+    """Maximum number of a model's reflections; more are made if so few would each be too long. 0 means no limit."""
     project: str | None = None
     session: str | None = None
     """Session that is reflected on, or None across sessions."""

@@ -33,7 +33,7 @@ class RetentionRules:
     keep_last: int | None = None
     """In each session (or project, with `is_across`), keep only this many of the newest rows."""
     max_tokens: int | None = None
-    """In each session (or project), prune the least important rows until at most this many tokens remain."""
+    """Prune the least important rows of each session (or project) down to this many tokens; none of high priority."""
     keep_sessions: int | None = None
     """Keep only the rows of this many most recently active sessions."""
     messages_before: str | None = None

@@ -54,8 +54,8 @@ class SearchIndex(Protocol):
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return, for each word, up to `most` of the newest messages and of the newest rows with it. Only the query's
-        `session` counts, and what other sessions added between its first and last message or row may be included.
+        """Return, for each word, up to `most` of the newest messages and of the newest rows with it. Of the
+        query, only `session` is used; what other sessions added between its first and last text may be included.
         """
 
     def size(self, query: LogQuery) -> int:
@@ -122,10 +122,10 @@ class Vectors(Protocol):
     """
 
     def length(self, model: str) -> int | None:
-        """Return the number of dimensions of a model, or None if it has no vectors."""
+        """Return the number of dimensions of a model's latest vectors, or None if none were ever added."""
 
     def missing(self, model: str) -> tuple[TextPlace, ...]:
-        """Return the places without vectors of a model: rows by priority, then messages, the newest first."""
+        """Return the places without vectors of a model: rows by priority, then messages, of equals the newest first."""
 
     def texts(self, places: Sequence[TextPlace]) -> Mapping[TextPlace, tuple[str, ...]]:
         """Return the parts of the texts to embed. Places that are not visible any more are left out."""
@@ -138,7 +138,7 @@ class Vectors(Protocol):
 
     def nearest(self, model: str, vector: Sequence[float], query: LogQuery, *, most: int) -> Nearest:
         """Return the nearest messages and rows that a query selects, at most `most` of each. Raise BadConfiguration
-        without numpy, and Unusable if the model has no vectors or their number of dimensions is another.
+        without numpy, and Unusable unless the vector has the number of dimensions that `length` returns.
         """
 
     def status(self, model: str) -> VectorStatus: ...

@@ -69,7 +69,7 @@ class SessionSummary:
 
     @property
     def active_at(self) -> str:
-        """Instant of the last message, or of its ingestion if that was earlier or messages have no times."""
+        """The earlier of `last_at` and `seen_at`, or `seen_at` if there is no `last_at`."""
         return min(self.last_at or self.seen_at, self.seen_at)
 
 
@@ -80,7 +80,7 @@ class FreezePoint:
     message: int
     """`seq` of the last message before the tail, or 0 if there is none."""
     position: int | None
-    """Log position of the last row when the pack changed. None if no batch of the session has rows: all are used."""
+    """Log position of the last row when the pack changed. None, for all rows, if no batch of the session has any."""
     at: str | None
     """Instant at which the last row up to `position` was written, or None if there is no such row."""
     is_last: bool

@@ -436,8 +436,8 @@ class _OpenPack:
     def _over(self, printed: str, tokens: Mapping[Tier, int]) -> dict[Tier, int]:
         """Return the excess tokens of each tier that exceeds its limit.
 
-        If only the total is exceeded, the excess is assigned to the largest tier with content, or to the tail of a
-        frozen pack.
+        If only the total is exceeded, the excess is assigned to the tail in a frozen pack, unless the tail is empty,
+        and otherwise to the largest tier with content.
         """
         over = {tier: tokens[tier] - limit for tier, limit in self.limits.items() if tokens[tier] > limit}
         excess = self.meter.count(printed) - self.total if printed else 0

@@ -104,7 +104,7 @@ def beginning(
 
     `messages` is the main thread, oldest first. The tail holds the newest messages that fit, at least one. It must
     begin with a message that satisfies `may_begin`, and must not separate a call from its results. If necessary, it is
-    shortened until it does so, or extended if nothing would remain.
+    shortened until it does so, or extended if nothing would remain: to all messages if it can begin nowhere.
     """
     if room <= 0:
         return len(messages)

@@ -120,8 +120,8 @@ def entry(line: FactLine) -> BlockLine:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. In a person's words, a third of these are the end, because long
-    prompts end with the request, and pasted test runs with the failures.
+    """Shorten a line to at most `limit` characters. Of a person's words, the end is kept too, a third of the limit,
+    because long prompts end with the request, and pasted test runs with the failures.
     """
     is_said = text.startswith((USER, PASTED)) and len(text) > limit
     end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)
@@ -244,14 +244,16 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """Return the lines of the person's last open requests and questions, newest first, or of the last one that is done.
+    """Return the lines of the person's open requests and questions back to the last settled one, newest first. If the
+    newest one is settled, return its line.
 
-    There are at most three, and older ones of a few words are left out. If the newest message has more, its first and
-    its last two are taken. Other things said in it are added (see `_goes_with`). If none of the lines says what it is
-    about, the last request that does is added, with what the agent said before the newest message.
+    There are at most three; all but the first are left out if they have only a few words. If the newest message has
+    more than three, its first and its last two are taken. Other things said in that message are added (`_goes_with`).
+    If no line says what it is about, the last request that does is added, with what the agent said before the first.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
-    is open. Pasted lines, passed over requests, and questions before the person's last reply are left out.
+    is open. Pasted lines, requests that were passed over, and open questions before the person's last reply are
+    left out.
     """
     replied = max((_said_at(fact) for fact in facts if fact.row.text.startswith(_REPLIES)), default=0)
     asked = [fact for fact in facts if _is_asked(fact) and not (_is_open_question(fact) and _asked_at(fact) < replied)]
@@ -327,8 +329,8 @@ def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list
     There are none if the first of them is a note, or if the message is not later than the one whose `seq` is `after`.
     They are settled once the agent has reported a result, or ended a turn with words after the last tool event.
 
-    Statements are returned only if the agent has used tools since, unless the first is a correction, an answer or a
-    question that is not settled. With `besides`, only the latter are returned.
+    If the first is a correction, an answer or a question, and the statements are not settled, they are returned.
+    Otherwise they are returned only if the agent has used tools since, and not `besides` an open request.
     """
     said = [fact for fact in facts if fact.row.type in _STATED and fact.row.text.startswith(_STATEMENTS)]
     last = max(said, key=_said_at, default=None)

@@ -69,8 +69,9 @@ def known_key(name: str) -> str:
 
 
 def value_from(name: str, text: str) -> object:
-    """Return the value to write into a file for a value given as text: a number, list or table if it is one in TOML. A
-    relative path is made absolute. Raise BadUsage if the key is unknown or the value is not valid for it.
+    """Return the value to write into a file for a text: the value that the text is in TOML, if that is valid for the
+    key, otherwise the text. Words for yes and no become booleans, and relative paths absolute. Raise BadUsage if the
+    key is unknown or the value is not valid for it.
     """
     key = known_key(name)
     if not text.isprintable():

@@ -147,8 +147,8 @@ class Layers:
     def _may_be(self, key: str, value: object, given: SourceValue, whole: int) -> bool:
         """Return True if the project's file may set this value. Add a warning if not, and a note if it narrows memory.
 
-        A value that the user chose can only be narrowed. `disabled` gets no note, because commands report it
-        themselves.
+        A key that the user has set, or that has the rule NARROWER, can only be narrowed. `disabled` gets no note,
+        because commands report it themselves.
         """
         own = self._without_project(key, whole)
         if key.endswith(".provider"):

@@ -67,8 +67,8 @@ class ObserveSettings:
     sentences: Span | None = None
     """Number of sentences to ask a model for in one reply; None to ask for no number."""
     previous_tokens: Tokens | None = 1_500
-    """Tokens of earlier rows shown to a model so that it does not repeat them. At most an eighth of the transcript's
-    tokens are used, or 700 if that is more. None removes both limits.
+    """Maximum tokens of earlier rows shown to a model so that it does not repeat them. They also have at most an eighth
+    of the transcript's tokens, or 700 if that is more. None removes both limits.
     """
     verify: bool = False
     """True to drop a model's rows that name something missing from their messages, instead of marking them as
@@ -187,7 +187,7 @@ class RetentionSettings:
     """Number of newest rows to keep in each session; None for no limit."""
     max_tokens: Tokens | None = None
     """Tokens of rows to keep in each session; None for no limit. Rows that were folded go first, then those of low
-    priority, then old ones. Rows that are open, in force or of high priority stay even beyond it.
+    priority, then old ones. Rows that are open, in force or of high priority stay even beyond this number.
     """
     keep_sessions: int | None = None
     """Number of most recently active sessions whose rows are kept; None for no limit."""
@@ -209,8 +209,8 @@ class ModelSettings:
     rules.
     """
     model: str | None = None
-    """The provider's name for the model, or `PROVIDER/NAME`, which replaces `provider`. None means the default model of
-    `provider`, or rules if that is None too.
+    """The provider's name for the model, or `PROVIDER/NAME`, which replaces `provider` unless that names its models in
+    this form itself, as OpenRouter does. None means the default model of `provider`, or rules if that is None too.
     """
     base_url: str | None = None
     """Endpoint to use instead of the provider's own."""
@@ -326,7 +326,7 @@ class HookSettings:
 
 @record
 class StoreSettings:
-    """Place of an encrypted store's key. `OM_KEY` overrides both; without any of them it is in the keyring."""
+    """Place of an encrypted store's key: `OM_KEY`, or else `key_command`, or else `key_file`, or else the keyring."""
 
     key_command: str | None = None
     """Command line that prints the key, or None."""

@@ -67,7 +67,7 @@ def copy_store(path: Path, name: str, *, wait: float) -> Path:
     """Copy the store to `<store>.<name>.bak` in its folder, replacing an older copy. Raise the errors of `copy_to`, and
     InputOutput instead of OSError.
 
-    Nothing is replaced by an incomplete or damaged copy. Only the process that holds the store's lock may make one.
+    Nothing is replaced by an incomplete or damaged copy. Only the process that holds the store's lock may call this.
     """
     target = path.with_name(f"{path.name}.{name}.bak")
     with _copy_errors(path, target):
@@ -393,7 +393,7 @@ def by_age(backups: Iterable[_Dated], now: str) -> tuple[_Dated, ...]:
 
 
 def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
-    """Return the first backups in the order of `by_age`, so that `keep` remain."""
+    """Return all backups but the last `keep` in the order of `by_age`."""
     ordered = by_age(backups, now)
     return ordered[: max(0, len(ordered) - keep)]
 

@@ -43,9 +43,8 @@ def name_of(key: str) -> str:
 
 
 def key_name(path: Path) -> str | None:
-    """Return the name of the key that a file is encrypted with, or None if om has not encrypted it or it is unreadable.
-
-    This must not be called while the process is connected to the file (see `connection.keys`).
+    """Return the name of the key that a file is encrypted with, or None if the file is unreadable or not encrypted by
+    om. This must not be called while the process is connected to the file (see `connection.keys`).
     """
     try:
         with path.open("rb") as stream:

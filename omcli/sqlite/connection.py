@@ -343,7 +343,7 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
 
 
 def is_of_om(path: Path) -> bool:
-    """Return True if the header of a file says that om wrote it. SQLite may not be able to read a damaged one."""
+    """Return True if the header of a file says that om wrote it. A damaged file need not be readable by SQLite."""
     from omcli.sqlite.cipher import key_name  # noqa: PLC0415 - most stores are not encrypted
 
     with path.open("rb") as stream:
@@ -429,8 +429,8 @@ their first word. The last column is true if record 10 lists any segment.
 
 
 def is_index_whole(connection: sqlite3.Connection, table: str) -> bool:
-    """Return False if an index has lost a record in a way that FTS5 does not notice. It takes 5 ms for 100,000
-    messages.
+    """Return False if an index has lost a record in a way that FTS5 does not notice. The check takes 5 ms for
+    100,000 messages.
 
     Record 1 begins with the number of indexed texts, record 10 lists the index's segments, and records above 10 are
     pages of these segments. Records with bit 36, which only index long lists, are not checked.

@@ -103,7 +103,7 @@ def erase_row(connection: sqlite3.Connection, identity: bytes) -> int:
 def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
     """Mark the erased operations as final, and other operations that can no longer be undone.
 
-    Prune and forget operations can be undone as long as anything they hid is left.
+    Other prune and forget operations can be undone as long as anything they hid is left.
     """
     is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
     connection.execute(f"{is_open} AND {dialect.among('number', ':which')}", {"now": now, "which": which})

@@ -240,7 +240,7 @@ class Merge:
 
 
 def _tombstones_of(name: str | None, text: str) -> tuple[str, ...]:
-    """Return the tombstones by which a message is recognised as forgotten. Forgotten rows begin with the speaker."""
+    """Return the tombstones by which a message is recognised as forgotten, with or without its speaker in front."""
     return message_tombstones(text) + (message_tombstones(f"{name}: {text}") if name else ())
 
 
@@ -249,7 +249,9 @@ def _stored(column: str, value: object) -> object:
 
 
 def _merged(column: str, ours: str | None, theirs: str | None, *, is_later: bool) -> str | None:
-    """Return a field of a session that both stores know. `is_later` means that the other store saw it last."""
+    """Return a field of a session that both stores know. `is_later` means that the other store saw the session last:
+    most of its values then win.
+    """
     if ours is None or theirs is None:
         return theirs if ours is None else ours
     if column == "agent" and BY_HAND in (ours, theirs):

@@ -53,8 +53,8 @@ def read_records(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
 
 
 def operation_ids(connection: sqlite3.Connection) -> dict[int, str]:
-    """Map the numbers of operations to ids that name them in every store. They contain the time, because copies of a
-    store give the same numbers to different operations.
+    """Map the numbers of operations to ids that name them in every store. The ids contain the time, because copies
+    of a store give the same numbers to different operations.
     """
     placed = _PLACED.format(kind="operation", numbers="SELECT number FROM operations")
     found = connection.execute(f"SELECT p.*, o.at FROM ({placed}) AS p JOIN operations AS o USING (number)")

@@ -170,7 +170,7 @@ def _match(connection: sqlite3.Connection, word: str, bounds: Sequence[tuple[int
 
 
 def _with_mark(table: str) -> str:
-    """Return the query for the highest numbers of texts that contain a symbol, between two numbers."""
+    """Return the query for the highest numbers, within a range, of texts that contain a symbol."""
     key = _KEYS[table]
     return f"SELECT {key} FROM {table} WHERE instr(text, ?) > 0 AND {key} BETWEEN ? AND ? ORDER BY {key} DESC LIMIT ?"
 

@@ -140,7 +140,7 @@ def find(connection: sqlite3.Connection, session: str) -> Session | None:
 
 
 def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
-    """Create or update a session, and return its number."""
+    """Create or update a session, without its title if that was forgotten, and return the session's number."""
     place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
     if is_forgotten_text(connection, session.title):

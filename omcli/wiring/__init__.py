@@ -95,8 +95,8 @@ class Wiring:
         return Clock(self._now)
 
     def counter(self, name: str | None) -> TokenCounter:
-        """Return the counter with this name, or the default one. Raise BadUsage if it is unknown, BadConfiguration if
-        unavailable.
+        """Return the counter with this name, or the default one if the name is None. Raise BadUsage if the name is
+        unknown, BadConfiguration if the counter is unavailable.
         """
         from omcli.tokenizers import DEFAULT, counter
 
@@ -220,8 +220,8 @@ class Wiring:
 
     @contextmanager
     def as_of(self, moment: str) -> Iterator[tuple[Wiring, EarlierStore]]:
-        """Yield a wiring with the same settings at a moment, on a private copy of the store as it was then, and the
-        result of taking the copy back. Raise the errors of `operations.replay.take_back`.
+        """Yield a wiring with the same settings, with its clock at a moment and a private copy of the store as it was
+        then, and the result of taking the copy back. Raise the errors of `operations.replay.take_back`.
         """
         from omcli.operations.replay import take_back
 
@@ -230,7 +230,7 @@ class Wiring:
 
     @contextmanager
     def with_index(self) -> Iterator[None]:
-        """If the index of words is damaged, rebuild it and raise TryAgain, or IndexDamaged if writing is disabled."""
+        """If the block raises IndexDamaged and writing is allowed, rebuild the index of words and raise TryAgain."""
         try:
             yield
         except IndexDamaged as error:

@@ -14,7 +14,8 @@ from omcli.operations.watch import FoundFiles, Stamp
 from omcli.wiring.inputs import log_of
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md", "opencode*.db")
-"""Usual names of transcripts. Files with the last four names are read, and ignored if they contain none."""
+"""Usual names of transcripts. Files with the last four names are ignored if they turn out to be something else.
+"""
 
 
 class Folders:

@@ -210,8 +210,8 @@ def learn_key(settings: Settings, name: str, *, of: str = "the store", command: 
 
 
 def new_key(settings: Settings) -> str:
-    """Return the key for a store that is to be encrypted. A new one is made and kept if the settings name no place, or
-    a file that is missing. Raise NoKey if it cannot be kept or read, and BadKey if it is not valid.
+    """Return the key for a store that is to be encrypted. A new one is made and kept if `place_of_key` is the keyring,
+    or a file that is missing. Raise NoKey if it cannot be kept or read, and BadKey if it is not valid.
     """
     from secrets import token_hex
 
@@ -263,7 +263,7 @@ def _key_in(place: str, settings: Settings, *, name: str) -> str | None:
 
 
 def checked_key(text: str, place: str) -> str:
-    """Return the key that the text from a place is. Raise BadKey if it is none."""
+    """Return the key in a text, which was found in `place`. Raise BadKey if the text is not a key."""
     if not _KEY.fullmatch(text.strip()):
         raise BadKey(f"{place} has no valid key (expected 64 hexadecimal digits)", hint=_HINT)
     return text.strip().lower()

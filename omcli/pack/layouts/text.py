@@ -34,7 +34,8 @@ class Text:
     """Cache of each row's headings and line, by object id, because a row is rendered several times per pack."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """Return the row's date, and the time if the budget allows it, or one time for a group (`Head.has_groups`).
+        """Return the row's date, and the time if the budget allows it. With `Head.has_groups`, a request has an empty
+        line above its time, and tool events and quoted rows (`is_said`) have no time.
 
         In Markdown, a section heading precedes the date of this session's rows.
         """
