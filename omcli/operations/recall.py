@@ -103,9 +103,10 @@ def recall(
 ) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
-    `around` is the number of neighbours to return on either side of each message, and takes the place of answers.
-    `nearest` finds texts that mean the same in other words. If the index of words is damaged, `renew` makes it again
-    before another search. Raise BadUsage if the query has no words, and IndexDamaged without `renew`.
+    `around` is the number of neighbours to return on either side of each message; unless it is 0, no answers are
+    returned. `nearest` finds texts that mean the same in other words. If the index of words is damaged, `renew` makes
+    it again before another search. Raise BadUsage if the query has no words, and IndexDamaged if the index is damaged
+    and `renew` is None.
     """
     query = Query.of(text)
     if not query.words:
@@ -275,8 +276,8 @@ def _with_context(store: Store, result: RecallResult, around: int) -> RecallResu
 def to_review(
     store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
 ) -> tuple[review.ReviewEntry, ...]:
-    """Return the rows to review, the most important first, among those that a query and all of these tags select and
-    those that the selected ones contradict. A row that was used since `before` is not old.
+    """Return the rows to review that a query and all of these tags select, and those that a selected row contradicts.
+    `review.to_review` gives the order, and the meaning of `before`.
     """
     wanted = RecallFilter(tags=tuple(tags))
     chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.is_wanted(row)}

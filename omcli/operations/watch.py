@@ -223,7 +223,7 @@ class Debouncer:
     """Decides which files to ingest now.
 
     A changed file is ingested once two successive looks find it in the same state, or after `seconds` if it keeps
-    changing, and never more often than that. The file stays due until its last state is ingested.
+    changing, but never twice within `seconds`. The file stays due until its last state is ingested.
     """
 
     def __init__(self, seconds: float) -> None:

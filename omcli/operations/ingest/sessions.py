@@ -328,7 +328,9 @@ class TranscriptSessions:
         return moved
 
     def _derived_id(self, opening: Sequence[Message], store: Store) -> str:
-        """Return an unused id, or the id of a stored session that begins with `opening`. Note the opening's length."""
+        """Return an unused id, or the id of a stored session that begins with `opening`. Put the length of that into
+        `openings`.
+        """
         prompt = next(filter(_is_prompt, opening), opening[0])
         derived = derived_session(self.format, prompt)
         for nth in count(self._taken[derived] + 1):
