@@ -24,7 +24,8 @@ class RuleReflector:
         self._small = small
 
     def reflect(self, material: Material) -> Reflected:
-        """Return fewer rows, or nothing but items if the target can't be met or less than a fifth would be saved.
+        """Return fewer rows, or nothing but items if neither the target nor `small` tokens can be reached, or if less
+        than a fifth would be saved.
 
         First, repeated and outdated rows are dropped. In a session, repeated commands, resolved failures and edits of a
         file are folded; details of several sessions do not belong together. Then, unless the target is larger than all

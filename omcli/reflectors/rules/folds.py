@@ -205,8 +205,9 @@ _CLAUSE_ENDS = lazily(r" · |[.:;!?](?= |$)")
 def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
     """Yield the rows that another row repeats, each with the id of the other row. `rows` is oldest first.
 
-    Of identical rows the most important is kept, or the newest of equally important ones. Rows that differ in a detail
-    such as a number, a name, a negation or their day do not repeat each other.
+    Of rows with the same text the most important is kept, or the newest of equally important ones. Rows that differ in
+    a detail such as a number, a name, a negation, the date they refer to or, for events and facts, their day do not
+    repeat each other.
     """
     left: list[Observation] = []
     latest: dict[tuple[str, str | None, str | None], Observation] = {}
