@@ -232,8 +232,8 @@ def rows_to_go(
 ) -> Iterator[Dropped]:
     """Yield the rows to prune, each once, with a reason. `support` returns the number of rows made from a row.
 
-    Pinned rows and unsettled instructions and preferences are protected. `keep_last` and `max_tokens` also protect open
-    tasks and problems. `max_tokens` also protects all other rows that are open, in force or of high priority.
+    Pinned rows and unsettled instructions and preferences are protected. From `keep_last` and `max_tokens`, open tasks
+    and problems are protected too; from `max_tokens`, all other rows that are open, in force or of high priority.
     `RetentionRules.spares_none` lifts all of this, except that `max_tokens` never prunes rows of high priority.
     """
     kept = _last_active(pools, rules.keep_sessions)

@@ -46,8 +46,8 @@ def reflect_rows(
     """Fold these rows of a session, like `reflect_session`.
 
     `target` overrides the policy's target. `part_of` returns the number of the operation that this reflection belongs
-    to; it is called only if something is made or dropped. If these are all rows, `seen` is `Rows.changes` before they
-    were read.
+    to; it is called only if something is made or dropped. If these are all rows of the session, `seen` is
+    `Rows.changes` before they were read.
     """
     scope = Scope(session=session_id)
     if not rows:
@@ -76,7 +76,9 @@ def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if rows or reflections of the session are due to be folded, and no model failure makes it wait."""
+    """Return True if rows or reflections of the session are due to be folded, and the session does not wait after
+    failures of the model.
+    """
     is_due = rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
     return is_due and not deps.reflector.waits(session_id)
 
@@ -192,8 +194,8 @@ class RecordedReflector:
         """Return the result for a batch. If rules may stand in for the model, they fold the rows when the model fails
         or cannot make them shorter.
 
-        If rules may not, the model's failure is recorded and raised. Waiting is raised without a record, because
-        nothing was tried.
+        Otherwise the model's failure is recorded and raised. Waiting is raised without a record, because nothing was
+        tried.
         """
         deps, given = self._deps, batch.material
         if deps.reflector.is_model:
