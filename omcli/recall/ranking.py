@@ -378,7 +378,7 @@ class Query:
     words: tuple[str, ...]
     """The words to search for, in order, each once and in lower case. Function words are left out (see `of`)."""
     exact: tuple[str, ...] = ()
-    """Quotations and names, in lower case. Each that a text doesn't contain exactly halves its score."""
+    """Quotations and names, in lower case. Each that a text doesn't contain exactly halves the text's score."""
 
     telling: Collection[Type] = _RULES
     """Types of rows that count more: wishes and rules; decisions if the text asks why; failures and blockers if it asks
