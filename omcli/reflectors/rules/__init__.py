@@ -10,8 +10,8 @@ from omcli.reflectors.rules import folds
 _MOST_LEFT = 0.8
 """Maximum share of the tokens that may be left. A fold that saves less than a fifth is not worth a changed pack."""
 _SMALL = 2_000
-"""Rows are not dropped to reach a target below this number of tokens, the lowest at which a preset folds, because a
-pack holds that many anyway.
+"""Rows are not dropped to reach a target below this number of tokens, because a pack holds that many anyway. No preset
+folds fewer.
 """
 
 

@@ -298,9 +298,8 @@ class _ClauseIndex:
                 self._places[clause].append(place)
 
     def of(self, one: _Statement) -> _Statement | None:
-        """Return the row that contains the first part of an agent's row.
-
-        Return None if the row is not an agent's, if it is short, or if one of its parts is in no row that may cover it.
+        """Return the row that contains the first part (before ` · `) of an agent's row, if each part is in a row that
+        may cover it. Otherwise return None, also for rows of less than four words.
         """
         if not one.row.text.startswith(AGENT) or len(one.words) < _FEWEST_WORDS:
             return None
