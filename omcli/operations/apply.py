@@ -237,7 +237,7 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
     """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names. A reflection
     replaces rows that a user wrote or pinned, and rules of the user, only if it repeats them word for word.
 
-    Raise BadInput if the reply retires a row of these. Only a rule of the user that was neither pinned nor written by
+    Raise BadInput if the reply retires such a row. Only a rule of the user that was neither pinned nor written by
     hand may be retired, for a newer rule. Raise BadInput also if a row is to replace itself, if the reflections are no
     shorter than their source rows, if a text is empty once secrets are removed, if `validate` rejects it (for a name
     that its source rows lack, for example), or if its source rows are of several projects.

@@ -328,8 +328,8 @@ class TranscriptSessions:
         return moved
 
     def _derived_id(self, opening: Sequence[Message], store: Store) -> str:
-        """Return an unused id, or the id of a stored session that begins with `opening`. Put the length of that into
-        `openings`.
+        """Return an unused id, or the id of a stored session that begins with `opening`. Keep the length of `opening`
+        in `openings`, by this id.
         """
         prompt = next(filter(_is_prompt, opening), opening[0])
         derived = derived_session(self.format, prompt)

@@ -245,8 +245,8 @@ def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], boo
     """Yield the observed part of a batch, then the rest, if any, as deferred or failed.
 
     Messages that gave no rows yet are deferred only in a batch that no pending message follows. If the observer
-    stopped, its error is raised after the parts. The rest is then yielded as failed, or not at all if the observer was
-    interrupted or its model is not asked again yet.
+    stopped, the rest is yielded as failed (or not at all, if the observer was interrupted or its model is not asked
+    again yet), and then the observer's error is raised.
     """
     stopped, waits = observed.stopped, observed.waits_after
     if stopped is not None:

@@ -194,8 +194,8 @@ class RecordedReflector:
         """Return the result for a batch. If rules may stand in for the model, they fold the rows when the model fails
         or cannot make them shorter.
 
-        Otherwise the model's failure is recorded and raised. Waiting is raised without a record, because nothing was
-        tried.
+        If rules may not stand in, the model's failure is recorded and raised. Waiting is raised without a record,
+        because nothing was tried.
         """
         deps, given = self._deps, batch.material
         if deps.reflector.is_model:
