@@ -178,7 +178,7 @@ class RowChange:
 
 
 def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> Iterator[RowChange]:
-    """Yield the changes to the rows of a query from `since` on and, if it is given, before `until`: the rows added, in
+    """Yield the changes to the rows of a query from `since` on and before `until`, if that is given: the rows added, in
     the order in which they were written, then the hidden rows that no visible row replaced.
     """
     wanted = replace(query, hidden=True, changed_since=since)
@@ -265,8 +265,8 @@ class Shown:
 
 
 def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
-    """Return the row, even a hidden one, or else the visible message with this id or handle. Raise UnknownId if it is
-    unknown or ambiguous.
+    """Return the row, even a hidden one, or else the visible message with this id or handle. Raise UnknownId if the
+    reference is unknown or ambiguous.
     """
     try:
         observation = store.rows.find(reference)

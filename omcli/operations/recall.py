@@ -50,7 +50,7 @@ class RecallFilter:
     """The rows and messages among which to search."""
 
     log: LogQuery = LogQuery()
-    """Messages ignore the fields that only rows have."""
+    """For messages, the fields that only rows have are ignored."""
     tags: tuple[str, ...] = ()
     """Only rows that have all of these tags, ignoring case."""
     rows: bool = True
@@ -238,7 +238,8 @@ def _answer_all(
     store: Store, query: Query, words: Sequence[Word], results: Sequence[RecallResult]
 ) -> tuple[RecallResult, ...]:
     """Return the results with their answers. A person's message is answered by the last reply with enough of the words
-    (see `_LAST`), if any reply has some. A call is answered by its result, whatever its words.
+    (see `_LAST`), if any reply has some. A call without a row is answered by its result, even if
+    the result has none.
     """
     asked = {result.message.seq: result for result in results if result.message is not None}
     chosen: dict[int, int] = {}

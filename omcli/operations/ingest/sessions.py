@@ -61,7 +61,7 @@ class TranscriptCounts:
     main: Counter[str] = field(default_factory=Counter)
     side: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    """Number of skipped records by reason. Unknown record types include their names, as in `unknown-type:foo`."""
+    """Number of skipped records by reason. Some reasons include a type, as in `unknown-type:foo`."""
     faults: Counter[str] = field(default_factory=Counter)
     """Number of skipped records that may have been messages, by reason."""
     unread: int = 0
