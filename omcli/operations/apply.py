@@ -137,8 +137,8 @@ def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Obse
 def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observation], deps: Deps) -> Observed:
     """Return the observations in the reply.
 
-    Raise BadInput if the reply lacks observations although messages are pending, or if it has any part of an observer's
-    answer although no messages are pending.
+    Raise BadInput if the reply lacks observations although messages were shown, or if it has any part of an observer's
+    answer although none were.
     """
     if shown.batch is not None:
         if given.lacks_observations:
@@ -234,13 +234,13 @@ def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observa
 
 
 def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
-    """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names. Rows that a
-    user wrote or pinned, and rules of the user, stay visible unless a reflection repeats them word for word.
+    """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names. A reflection
+    replaces rows that a user wrote or pinned, and rules of the user, only if it repeats them word for word.
 
-    Raise BadInput if the reply retires one of these (except, for a newer rule, one that was observed and not pinned),
-    if a row is to replace itself, or if the reflections are no shorter than their source rows. Raise it also if a text
-    is empty once secrets are removed, if `validate` rejects it (for a name that its source rows lack, for example), or
-    if these rows are of several projects.
+    Raise BadInput if the reply retires such a row. Only a rule of the user that was neither pinned nor written by
+    hand may be retired, for a newer rule. Raise BadInput also if a row is to replace itself, if the reflections are no
+    shorter than their source rows, if a text is empty once secrets are removed, if `validate` rejects it (for a name
+    that its source rows lack, for example), or if its source rows are of several projects.
     """
     read = read_by(given, rows)
     if not read:

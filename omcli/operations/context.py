@@ -186,8 +186,8 @@ def _with_rows(
 def _matching(
     store: Store, task: str, session: Session | None, projects: Iterable[str | None]
 ) -> tuple[MatchingRow, ...]:
-    """Return the rows that match a task, the best first: rows of the session, and rows of other sessions in the
-    projects that concern it.
+    """Return the rows that match a task, the best first: rows of the session, and those rows of other sessions in the
+    projects that may concern it (`is_shared`).
     """
     from omcli.operations.recall import RecallFilter, matching_rows  # noqa: PLC0415 - few packs are for a task
 

@@ -118,7 +118,7 @@ class ReflectorDeps:
     """Name recorded with each attempt, because another reflector may succeed with the same rows."""
     is_model: bool = False
     stand_in: Reflector | None = None
-    """Reflector to use if the model fails. None means the error is raised."""
+    """Reflector to use if the model fails or cannot make the rows shorter. None means that an error is raised."""
     waits: Callable[[str], bool] = _no
     """Return True if a session waits because the model failed for it, and nothing stands in for the model."""
 

@@ -250,7 +250,9 @@ class EmbedStatus:
 
 
 def status(store: Store, ledger: Ledger, embedder: Embedder, *, clock: Clock) -> EmbedStatus:
-    """Return the numbers of vectors made and missing, and the failures of the last day."""
+    """Return the numbers of messages and rows with and without vectors, and the failed calls of the last day since the
+    last successful one.
+    """
     found = EmbedStatus(name=name_of(embedder), vectors=store.vectors.status(name_of(embedder)))
     if not isinstance(embedder, CountedEmbedder):
         return found

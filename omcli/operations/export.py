@@ -172,7 +172,8 @@ class _Line:
 def export_document(
     store: Store, query: LogQuery, document: Document, *, project: str, budget: int, counter: TokenCounter
 ) -> KeptDocument:
-    """Return the selected rows as a document of at most `budget` tokens, or only its marks if even these need more.
+    """Return the best of the selected rows as a document of at most `budget` tokens, or only its marks if even these
+    need more. Rows that concern only their session are left out.
 
     Rules of the user are chosen first, then the last sessions, then rows in the order of a pack (`pack/salience.py`).
     Within a part, rows are in the order of their dates.
@@ -224,7 +225,8 @@ def _fitting(lines: Sequence[_Line], order: Sequence[int], room: int, counter: T
 def _part(row: Observation) -> str | None:
     """Return the heading below which a row belongs, or None if it concerns only its session.
 
-    A remark is a lasting fact only if it has high priority, or if it is a reflection, note or item.
+    Words of the user or the agent are a lasting fact only if the row has high priority, or is a reflection, note or
+    item.
     """
     if row.type in _TO_DO and row.status is Status.OPEN:
         return OPEN
@@ -239,7 +241,9 @@ def _part(row: Observation) -> str | None:
 
 
 def _sessions(store: Store, query: LogQuery) -> Iterator[str]:
-    """Yield the last sessions of a project, the newest first, each with its title or the beginning of its prompt."""
+    """Yield the last sessions of the query's project, or of all, the newest first, each with its title or the beginning
+    of its first prompt. Sessions without either, and those that the query does not select, are left out.
+    """
     for summary in store.sessions.summaries(project=query.project, last=_MOST_SESSIONS):
         session = summary.session
         title = one_line(session.title or store.sessions.prompt(session.id) or "")

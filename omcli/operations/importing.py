@@ -370,8 +370,8 @@ class _Place:
         return waiting[place - self._begin] if 0 <= place - self._begin < len(waiting) else None
 
     def may_say(self, text: str, ends: list[KeptMessage]) -> bool:
-        """Return False if the text speaks for the user, although there are pending messages between the ends and others
-        wrote all of them.
+        """Return False if the text speaks for the user, but none of the pending messages from the first to the last of
+        `ends` is the user's. If no message there is pending, return True.
         """
         waiting = self._batch.messages if self._batch and ends and speaks_for_user(text, is_agent=True) else ()
         between = [kept.message for kept in waiting if ends[0].seq <= kept.seq <= ends[-1].seq]
@@ -427,7 +427,7 @@ class SummaryReport:
 
 
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
-    """Store a summary as rows, except for facts that a row of the session, or a message of its agent, says already.
+    """Store a summary as rows. If the session has rows, leave out facts that one of them, or its agent, says already.
 
     Rows without a date get the earliest date of the session's messages, because a summary is about the time before.
 

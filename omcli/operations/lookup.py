@@ -19,7 +19,7 @@ from omcli.text.instants import first_id
 
 _POLL_SECONDS = 1.0
 LAST = "last"
-"""Reference to the session with the latest message, empty ones aside."""
+"""Reference to the session that was active last. Sessions without messages and rows are skipped."""
 _SHORTEST_REFERENCE = 4
 _HANDLE = 8
 _HARDLY_LONGER = 4
@@ -55,8 +55,8 @@ def session_id(store: Store, reference: str, *, may_be_new: bool = False) -> str
 
 
 def session_id_or_new(store: Store, reference: str) -> str:
-    """Return the id of the session to store something in: as named, unless that is `last`, the first 8 or more digits
-    of a known session's UUID, or a handle exactly as `om sessions` prints it.
+    """Return the id of the session to store something in. A reference stands for a known session if it is `last`, the
+    first 8 or more digits of its UUID, or its handle exactly as `om sessions` prints it. Otherwise it is the id itself.
 
     Other abbreviations are ids of new sessions, because `task-1` must not mean `task-12`. Raise UnknownSession if a
     reference is ambiguous, or for `last` without sessions.
@@ -172,21 +172,21 @@ class RowChange:
     added: Observation | None
     """A row written in the period and visible at its end. None if no such row replaced the rows in `gone`."""
     gone: tuple[Observation, ...]
-    """Earlier rows hidden in the period: those that `added` replaced, directly or through other rows or, if it is None,
-    those that no visible row replaced.
+    """Earlier rows hidden in the period: those that `added` replaced, directly or through other rows. If `added` is
+    None: those that no visible row replaced.
     """
 
 
 def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> Iterator[RowChange]:
-    """Yield the changes to the rows of a query from `since` on and, if it is given, before `until`: the rows added, in
+    """Yield the changes to the rows of a query from `since` on and before `until`, if that is given: the rows added, in
     the order in which they were written, then the hidden rows that no visible row replaced.
     """
     wanted = replace(query, hidden=True, changed_since=since)
     oldest, latest = first_id(since), until and first_id(until)
 
     def is_gone(row: Observation, at: str | None, lowest: str | None) -> bool:
-        """Return True if a row was hidden before `at`; None means ever. Rows written from then on have ids from
-        `lowest`.
+        """Return True if a row was hidden before `at`, or at any time if `at` is None. `lowest` is the lowest id that a
+        row written at `at` can have: a row superseded by one with a lower id was hidden before.
         """
         hidden = ((row.dropped_at, at), (row.superseded_by, lowest))
         return any(found is not None and (bound is None or found < bound) for found, bound in hidden)
@@ -265,8 +265,8 @@ class Shown:
 
 
 def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
-    """Return the row, even a hidden one, or else the visible message with this id or handle. Raise UnknownId if it is
-    unknown or ambiguous.
+    """Return the row, even a hidden one, or else the visible message with this id or handle. Raise UnknownId if the
+    reference is unknown or ambiguous.
     """
     try:
         observation = store.rows.find(reference)
@@ -284,10 +284,10 @@ def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
 
 
 def around(store: Store, reference: str, *, reach: int) -> tuple[tuple[KeptMessage, ...], tuple[KeptMessage, ...]]:
-    """Return the messages of the row with this id or handle, or the message with this id, and then the same with
-    `reach` messages of the session before and after each.
+    """Return the messages of the row with this id or handle, or the message with this id. As a second tuple, return
+    these together with up to `reach` messages of the session before and after each.
 
-    Raise UnknownId if it is unknown or ambiguous, and BadInput if the row has no messages.
+    Raise UnknownId if the reference is unknown or ambiguous, and BadInput if the row has no messages.
     """
     found = show(store, reference).messages
     if not found:

@@ -152,7 +152,9 @@ def replace_rows(
 
 
 def resolve_by(row: Observation, by: Observation, *, store: Store, clock: Clock) -> int:
-    """Hide a row that another one supersedes, and return the number of the operation. Raise as `replace_rows` does."""
+    """Hide a row that another one supersedes, and return the number of the operation. Raise UnknownId if one of the two
+    was forgotten, and BadInput if one is hidden.
+    """
     resolved = _visible_row(store, row.id)
     return _resolve(store, (resolved,), _visible_row(store, by.id), at=clock.now())
 

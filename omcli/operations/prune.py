@@ -72,7 +72,7 @@ def prune(
 
     Without `in_full`, reported rows lack the fields that are slowest to read (`LogQuery.bare`). `for_good` also deletes
     rows that are already hidden and exceed the limit on age or on the number of sessions, and frees the disk space.
-    Vectors that no text uses are deleted, too. `dry_run` changes nothing.
+    Even without `for_good`, vectors that no visible text uses are deleted. `dry_run` changes nothing.
     """
     found = _plan(store, rules, counter=counter, for_good=for_good)
     if in_full:  # read before they are deleted
@@ -148,7 +148,7 @@ def _rows_by_session(
     store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
 ) -> tuple[Pool, ...]:
     """Return the rows of sessions by session, including sessions without rows. For rules across sessions, return the
-    cross-session rows by project instead.
+    cross-session rows by project instead. If only the age of rows is limited in sessions, younger rows are left out.
     """
     pools: dict[str | None, list[Observation]] = defaultdict(list)
     if not rules.is_across:
@@ -232,9 +232,9 @@ def rows_to_go(
 ) -> Iterator[Dropped]:
     """Yield the rows to prune, each once, with a reason. `support` returns the number of rows made from a row.
 
-    Pinned rows and unsettled instructions and preferences are protected. `keep_last` and `max_tokens` also protect open
-    tasks and problems. `max_tokens` also protects all other rows that are open, in force or of high priority.
-    `RetentionRules.spares_none` lifts this protection, except that `max_tokens` never prunes rows of high priority.
+    Pinned rows and unsettled instructions and preferences are protected. From `keep_last` and `max_tokens`, open tasks
+    and problems are protected too; from `max_tokens`, all other rows that are open, in force or of high priority.
+    `RetentionRules.spares_none` lifts all of this, except that `max_tokens` never prunes rows of high priority.
     """
     kept = _last_active(pools, rules.keep_sessions)
     for pool in pools:

@@ -50,7 +50,7 @@ class RecallFilter:
     """The rows and messages among which to search."""
 
     log: LogQuery = LogQuery()
-    """Messages ignore the fields that only rows have."""
+    """For messages, the fields that only rows have are ignored."""
     tags: tuple[str, ...] = ()
     """Only rows that have all of these tags, ignoring case."""
     rows: bool = True
@@ -103,9 +103,10 @@ def recall(
 ) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
-    `around` is the number of neighbours to return on either side of each message, and takes the place of answers.
-    `nearest` finds texts that mean the same in other words. If the index of words is damaged, `renew` makes it again
-    before another search. Raise BadUsage if the query has no words, and IndexDamaged without `renew`.
+    `around` is the number of neighbours to return on either side of each message; unless it is 0, no answers are
+    returned. `nearest` finds texts that mean the same in other words. If the index of words is damaged, `renew` makes
+    it again before another search. Raise BadUsage if the query has no words, and IndexDamaged if the index is damaged
+    and `renew` is None.
     """
     query = Query.of(text)
     if not query.words:
@@ -237,7 +238,8 @@ def _answer_all(
     store: Store, query: Query, words: Sequence[Word], results: Sequence[RecallResult]
 ) -> tuple[RecallResult, ...]:
     """Return the results with their answers. A person's message is answered by the last reply with enough of the words
-    (see `_LAST`), if any reply has some. A call is answered by its result, whatever its words.
+    (see `_LAST`), if any reply has some. A call without a row is answered by its result, even if
+    the result has none.
     """
     asked = {result.message.seq: result for result in results if result.message is not None}
     chosen: dict[int, int] = {}
@@ -275,8 +277,8 @@ def _with_context(store: Store, result: RecallResult, around: int) -> RecallResu
 def to_review(
     store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
 ) -> tuple[review.ReviewEntry, ...]:
-    """Return the rows to review, the most important first, among those that a query and all of these tags select and
-    those that the selected ones contradict. A row that was used since `before` is not old.
+    """Return the rows to review that a query and all of these tags select, and those that a selected row contradicts.
+    `review.to_review` gives the order, and the meaning of `before`.
     """
     wanted = RecallFilter(tags=tuple(tags))
     chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.is_wanted(row)}

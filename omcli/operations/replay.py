@@ -25,14 +25,15 @@ class EarlierStore:
     lost: tuple[int, ...]
     """Numbers of later operations that permanently deleted messages or rows, which the copy lacks."""
     undated: frozenset[str]
-    """Ids of sessions with removed messages that may have existed at that moment, because nothing dates them."""
+    """Ids of sessions whose removed messages may be older than the moment (see `CutResult.undated`)."""
 
 
 def take_back(operations: Operations, cut_after: Callable[[str], CutResult], moment: str) -> EarlierStore:
     """Undo the operations made after a moment, the newest first, and remove everything else that came after it.
 
     Raise NotUndoable if the memory of that moment cannot be restored: if an operation in force then was undone later,
-    if a later one cannot be undone (except those in `lost`), or if rows were folded whose messages are dated later.
+    if a later one cannot be undone (except those in `lost`), or if rows folded by then cite messages that are dated
+    later.
     """
     history = operations.history()
     later = [done for done in history if done.at > moment]

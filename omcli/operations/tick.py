@@ -144,7 +144,9 @@ def _tick_session(found: TickReport, deps: Deps, when: Due) -> TickReport | None
 
 
 def _observed(found: TickReport, deps: Deps, when: Due) -> Iterator[Step]:
-    """Observe ahead if due. Otherwise write buffered batches, then observe the rest if still due."""
+    """Observe ahead if that is due. If observing is due instead, write buffered batches, then observe the rest if that
+    is still due.
+    """
     name = found.session
 
     def is_due() -> bool:

@@ -213,8 +213,8 @@ class _TextView:
         return tuple(kept for kept in found if not self._asked.missing(kept.message.text))
 
     def rows(self, seqs: set[int]) -> tuple[Observation, ...]:
-        """Return the rows that have all words of the text, or three quarters of them (by weight) if they cite one of
-        these messages. Names and quotations must be in them as written.
+        """Return the rows that have all words of the text, and those that have three quarters of them (by weight) and
+        cite one of these messages. Names and quotations must be in the rows as written.
         """
         whole = weight(self._asked.words)
         words = {

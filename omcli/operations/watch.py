@@ -83,9 +83,9 @@ class Watch:
     """Follows files: each round ingests changed files and does the work due in their sessions.
 
     A file with an error is read again when it changes. The store, and a session with an error, are tried again in a
-    later round. A model that failed is called again after a minute. If it could not handle its input, it is called
-    again only when there are new messages. An error of a file, a session or the store is yielded once, until there is a
-    success or a different error. Work that other processes are doing or have done is not an error.
+    later round. A model that failed is called again after a minute or, if the messages of a session caused the failure,
+    once that session has new ones. An error of a file, a session or the store is yielded once, until there is a success
+    or a different error. Work that other processes are doing or have done is not an error.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Debouncer:
     """Decides which files to ingest now.
 
     A changed file is ingested once two successive looks find it in the same state, or after `seconds` if it keeps
-    changing, and never more often than that. The file stays due until its last state is ingested.
+    changing, but never twice within `seconds`. The file stays due until its last state is ingested.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -33,8 +33,8 @@ _WAITING, _WAITING_TOKENS = 4, 50_000
 _NOW = "9999"
 """Time given to unobserved edits that have none. It sorts after all others."""
 _MOST_DECIDED, _MOST_RELATED = 5, 2
-"""Maximum number of decisions and rules since the request (and also of those that name the file) to show with an edit,
-and of those that share words with it.
+"""Maximum numbers of decisions and rules to show with an edit. The first number is for those since the request, and
+again for those that name the file; the second is for those that share words with the edit.
 """
 _ALIKE = 2
 """Minimum number of uncommon words that an earlier decision or rule shares with the edit."""
@@ -115,8 +115,8 @@ class FileReason:
     session: Session | None
     asked: Asked
     decided: tuple[Standing, ...]
-    """Decisions and rules before the edits, the oldest first: the session's last ones since the request, those of it
-    that share the most words with the edits, and the project's last ones that name the file."""
+    """Decisions and rules before the edits, the oldest first: the session's last ones since the request, the session's
+    ones that share the most words with the edits, and the project's last ones that name the file."""
 
 
 @record
@@ -178,8 +178,9 @@ def _rule_reason(store: Store, rule: Standing, asked: Sequence[str]) -> RuleReas
 
 
 def _standing(store: Store, row: Observation) -> Standing:
-    """Return a row with the last row that replaced it, directly or through others, or without one if one of these was
-    forgotten. If the first of these rows has the same kind, type and text, it stands in place of the row.
+    """Return a row with its successor: the last row of the chain of rows that replaced it. There is no successor if one
+    row of the chain was forgotten. If the chain begins with rows of the same kind, type and text, the last of these is
+    returned as the row.
     """
     latest, is_kept = row, True
     while latest.superseded_by:
@@ -307,7 +308,9 @@ class _FileView:
         return _edits_of(calls, row=row, session=row.session, path=path, is_exact=place > 1)
 
     def _unobserved(self, query: LogQuery) -> Iterator[_Edits]:
-        """Yield edits in messages that no batch covers yet, unless they failed."""
+        """Yield edits that did not fail, in the newest messages that no batch covers yet (`_WAITING_TOKENS`). If the
+        query names no session, only the `_WAITING` newest sessions are read.
+        """
         from omcli.memory.message import results_by_call  # noqa: PLC0415 - often nothing is pending
         from omcli.observers.rules.tool_events import tool_event  # noqa: PLC0415
 
@@ -450,12 +453,12 @@ _UPWARDS = lazily(r"(?:\.{0,2}/)+")
 
 
 def _names(text: str, full: str) -> bool:
-    """Return True if text names a file by its path, or by the end of it."""
+    """Return True if text names a file by its path, or by the end of its path."""
     return any(_ends_with(full, name.rstrip(".!?")) for name in _AROUND_NAMES.split(text))
 
 
 def _ends_with(full: str, path: str) -> bool:
-    """Return True if an absolute path ends with another path. Any `./`, `../` or `/` before the other doesn't count."""
+    """Return True if an absolute path ends with `path`, apart from any `./`, `../` or `/` that `path` begins with."""
     upwards = _UPWARDS.match(path)
     path = posixpath.normpath(path[upwards.end() :] if upwards else path)
     return path != "." and f"/{full}".endswith(f"/{path}")

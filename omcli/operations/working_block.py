@@ -63,7 +63,7 @@ def working_block(
 
 def _rows(store: Store, session: str) -> tuple[tuple[Observation, ...], int]:
     """Return a session's observations and notes in log order, hidden ones too, and the number of older observations
-    that are left out.
+    that are left out. Of a session with `_NEWEST` observations or more, only the rows described there are read.
     """
     query = LogQuery(session=session, hidden=True)
     notes, observations = replace(query, kinds=(Kind.NOTE,)), replace(query, kinds=(Kind.OBSERVATION,))

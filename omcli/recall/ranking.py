@@ -140,9 +140,10 @@ def rank(
     """Rank messages and rows, the best first, and the newest message first among equals.
 
     Only messages that are wanted (`is_wanted`) are matches; the others lend them words. A row adds to the score of its
-    source messages, and is shown in place of one that contains the same words of the query. A row without messages
-    among `places` is a match of its own, and so is every row unless `with_messages`. A message without any word of the
-    query is a match only if the query is a question, or if it is one of the `nearest`.
+    first source messages. It is shown in place of its only message, or of its call, if it contains all words of the
+    query that the message contains. A row without messages among `places` is a match of its own, and so is every row
+    unless `with_messages`. What contains no word of the query is a match only if the query is a question, or if the
+    match has a nearness.
     """
     worths = {logged.position: _row_worth(words, logged, query.telling) for logged in rows}
     messages = _worth_of_messages(words, places)
@@ -277,8 +278,8 @@ def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type])
 
 
 def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) -> dict[int, float]:
-    """Return the score of each message by `seq`: the sum of the highest score that each word has in the message or in a
-    neighbour, times the weight of the role.
+    """Return the score of each message by `seq`: the sum of the highest score that each word has in the message or,
+    reduced by the distance, in a neighbour, times the weight of the role.
     """
     worths: dict[int, float] = {}
     for day in _days(places):
@@ -377,7 +378,7 @@ class Query:
     words: tuple[str, ...]
     """The words to search for, in order, each once and in lower case. Function words are left out (see `of`)."""
     exact: tuple[str, ...] = ()
-    """Quotations and names, in lower case. Each that a text doesn't contain exactly halves its score."""
+    """Quotations and names, in lower case. Each that a text doesn't contain exactly halves the text's score."""
 
     telling: Collection[Type] = _RULES
     """Types of rows that count more: wishes and rules; decisions if the text asks why; failures and blockers if it asks

@@ -82,7 +82,7 @@ def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry,
 
 
 def _stale(rows: Sequence[Observation], *, before: str) -> Iterator[Observation]:
-    """Yield the old rows that no later row of the same project repeats."""
+    """Yield the old rows that no later row of the same project (or, without one, of the same session) repeats."""
     said = [row for row in rows if row.type not in TOOL_EVENTS]
     terms = [words - folded_words() for words in terms_of([words_of(row.text) for row in said])]
     places: dict[tuple[str, str], list[int]] = defaultdict(list)

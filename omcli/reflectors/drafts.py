@@ -207,9 +207,9 @@ def folded(
     event date.
 
     Rows in `also` support the draft, but are not replaced. The draft is marked `ONLY_HEARD` if one of `rows` is heard.
-    If it repeats rules of the user, it has the type of the most important one. Rows with the same date keep their
-    order, so that the result is deterministic. If `status` is None, the draft gets the status that all rows have in
-    common, if any.
+    If its text repeats rules of the user, it has the type of the most important row with such a rule. Rows with the
+    same date keep their order, so that the result is deterministic. If `status` is None, the draft gets the status that
+    all rows have in common, if any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
 

@@ -143,7 +143,7 @@ class _CheckedReply:
         """Replace the rows that a reflection cites, except for those that must stay (`_may_go`).
 
         Reject the reflection if `_source_rows` returns none, or if it says nothing of any. A wish, or text that speaks
-        for the user, also needs a trusted row of the user, and a wish no heard word (`_says_heard`).
+        for the user, has to cite a trusted row of the user, and a wish may add no heard word (`_says_heard`).
         """
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
@@ -256,8 +256,8 @@ class _CheckedReply:
 
         A fact is valid if it cites no heard row, and its sources (the trusted rows it cites) contain all of its
         anchors, at least one of its words, and all of its uncommon words that heard rows contain. For a fact about the
-        user, only the user's rows count for words. In a reply without labels, all rows are sources, and only facts
-        about the user must share a word with them.
+        user, only the user's rows count for words. In a reply without labels, all trusted rows are sources, and only
+        facts about the user must share a word with them.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}

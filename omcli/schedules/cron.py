@@ -57,7 +57,9 @@ def quoted(word: str) -> str:
 
 
 def with_line(table: bytes, line: bytes, name: str) -> bytes:
-    """Return the crontab with `line` in place of the job's lines, or at the end; without them if `line` is empty."""
+    """Return the crontab with `line` in place of the job's lines, or at the end if it has none of these. If `line` is
+    empty, remove the job's lines.
+    """
     lines = list(_replaced(table.splitlines(keepends=True), line, f" # {mark(name)}".encode()))
     if line and line not in lines:
         if lines and not lines[-1].endswith(b"\n"):

@@ -77,7 +77,9 @@ class Job:
 
 
 SUCCESS_CODES = {"consolidate": (75,), "tick": (1, 75)}
-"""Exit codes other than 0 that are not failures: another process is doing the work, or nothing is due."""
+"""Exit codes other than 0 that are not failures, by command: 75 if another process is doing the work, and 1 if nothing
+is due.
+"""
 
 
 def mark(name: str) -> str:

@@ -84,9 +84,9 @@ class TailPlan:
 def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: TokenCounter) -> TailPlan:
     """Read the last messages, and decide which of them are kept and how many tokens they get.
 
-    If a number of tokens was requested, keep as many messages as fit when printed, but at least one unless the number
-    is 0. Otherwise the messages share the target with the rows. If the output has no tail, the kept messages are those
-    that remain in the host's own transcript.
+    If the output has no tail, the kept messages are those that remain in the host's own transcript. Otherwise, if a
+    number of tokens was requested, keep as many messages as fit into it when printed, but at least one unless the
+    number is 0. If none was requested, the messages share the target with the rows.
     """
     share = int(wanted.target * _TAIL_SHARE)
     keep = share if wanted.keep is None else wanted.keep
@@ -138,7 +138,9 @@ def _fitting(messages: Sequence[KeptMessage], tokens: int) -> frozenset[int]:
 def _kept(
     messages: Sequence[KeptMessage], keep: int, wanted: CompactRequest, counter: TokenCounter
 ) -> tuple[tuple[TurnGroup, ...], int]:
-    """Return the newest messages that fit when printed, at least one unless `keep` is 0, and their tokens."""
+    """Return the newest messages that fit into `keep` tokens when printed, and their tokens. Unless `keep` is 0, at
+    least one message is returned if it fits into the target.
+    """
     budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
     nothing = CompactHead(is_kept=wanted.is_kept)
     head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
@@ -170,8 +172,9 @@ def compact_output(
     """Return the pack of a session within the target: rows, quotes from its agent, and the last messages.
 
     Quotes replace rows that only report the agent's words, except the current task. One row then names the changed
-    files whose rows do not fit. If `is_quoted` is False, rows are neither replaced nor added. Unless a number of last
-    messages was requested, more of them use the tokens that rows leave unused, up to `most` tokens in all.
+    files whose rows do not fit. If `is_quoted` is False, rows are neither replaced nor added. Unless a number of tokens
+    was requested for the last messages, more of these use the tokens that rows leave unused, until the whole pack has
+    `most` tokens. With 0, they do so only back to the first unobserved message.
     """
     packed = partial(
         pack,

@@ -259,7 +259,7 @@ _NO_FIGURES = CompactHead()
 
 
 def _is_earlier(row: Observation) -> bool:
-    """Return True for a row that comes from a summary and from no message of the session."""
+    """Return True for an imported row without source messages, such as those of an earlier summary."""
     return row.source is Source.IMPORT and not row.sources
 
 

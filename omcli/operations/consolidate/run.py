@@ -58,7 +58,7 @@ class ConsolidateInput:
     """Minimum age, in days, of rows folded across sessions."""
     batch_tokens: int = 20_000
     rules: RetentionRules = RetentionRules()
-    """Retention rules. If `session` is given, they apply only to it."""
+    """Retention rules. If `session` is given, their own `session` has to be the same."""
     open_embedder: Callable[[], Embedder] | None = None
     """Function that returns the model that makes vectors. None means that no vectors are made."""
     backups: int = 0
@@ -212,8 +212,8 @@ def _look_after(
     done: ConsolidateReport,
     extend: Callable[[], None],
 ) -> None:
-    """Observe the pending messages of ended sessions, and reflect on those of them that are due. If a session is
-    requested, do both for that session alone.
+    """Observe the pending messages of ended sessions, and reflect on those sessions if that is due. If a session is
+    requested, do both for that session alone, ended and due or not. Stop at an error that would affect every session.
     """
     with done.part(_SESSIONS):
         wanted = [each for each in deps.store.sessions.summaries() if agenda.session in (None, each.session.id)]

@@ -61,7 +61,7 @@ class TranscriptCounts:
     main: Counter[str] = field(default_factory=Counter)
     side: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    """Number of skipped records by reason. Unknown record types include their names, as in `unknown-type:foo`."""
+    """Number of skipped records by reason. Some reasons include a type, as in `unknown-type:foo`."""
     faults: Counter[str] = field(default_factory=Counter)
     """Number of skipped records that may have been messages, by reason."""
     unread: int = 0
@@ -328,7 +328,9 @@ class TranscriptSessions:
         return moved
 
     def _derived_id(self, opening: Sequence[Message], store: Store) -> str:
-        """Return an unused id, or the id of a stored session that begins with `opening`. Note the opening's length."""
+        """Return an unused id, or the id of a stored session that begins with `opening`. Keep the length of `opening`
+        in `openings`, by this id.
+        """
         prompt = next(filter(_is_prompt, opening), opening[0])
         derived = derived_session(self.format, prompt)
         for nth in count(self._taken[derived] + 1):

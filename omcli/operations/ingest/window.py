@@ -45,10 +45,10 @@ def ingest(
     """Store a session's messages, each once, without observing them.
 
     The transcript is all or part of the session's conversation; messages after the known ones are new. With `is_next`,
-    it contains the session's next messages: they are new even if the same text was stored before, unless their id or
-    time is known. `project` is used if the session has none.
+    it contains the session's next messages: they are new even if the same text was stored before, unless it was stored
+    with the same id or, without ids, the same time. `project` is used if the session has none.
 
-    Raise BadInput if all records are faulty, and StoreLocked or InputOutput if storing fails.
+    Raise BadInput if there are only faulty records, and StoreLocked or InputOutput if storing fails.
     """
     tally, said = TranscriptCounts(), list[Message]()
     for item in transcript.items:

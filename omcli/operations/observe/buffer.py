@@ -115,8 +115,8 @@ def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
 
 
 def due_buffered(session_id: str, deps: Deps, *, floor: int) -> tuple[BufferedBatch, ...]:
-    """Return the oldest buffered batches to write. At least one is returned, if any; beyond that, at least `floor`
-    tokens stay unobserved.
+    """Return the oldest buffered batches to write: the first, if any, and each further one that leaves at least `floor`
+    tokens unobserved.
     """
     buffered = deps.store.batches.buffered(session_id)
     if not buffered:

@@ -137,7 +137,7 @@ def _projects(batch: Batch, project: str | None, deps: Deps) -> dict[int, str]:
 
 def _project_of(cwd: str, project: str | None, deps: Deps) -> str:
     """Return the project of a directory: of the directory and the folders above it, the first that is the session's
-    project or another known one. If it lies above the session's project, or there is none, return the directory.
+    project or another known one. Folders above the session's project don't count. If none counts, return the directory.
     """
     own = PurePath(project) if project else None
     for folder in (PurePath(cwd), *PurePath(cwd).parents):
@@ -245,8 +245,8 @@ def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], boo
     """Yield the observed part of a batch, then the rest, if any, as deferred or failed.
 
     Messages that gave no rows yet are deferred only in a batch that no pending message follows. If the observer
-    stopped, its error is raised after the parts; the rest then counts as failed, unless the observer was interrupted or
-    its model is not asked again yet.
+    stopped, the rest is yielded as failed (or not at all, if the observer was interrupted or its model is not asked
+    again yet), and then the observer's error is raised.
     """
     stopped, waits = observed.stopped, observed.waits_after
     if stopped is not None:

@@ -137,8 +137,8 @@ class SlicedReader:
         return tuple(once[place] for place in by_value(once, now=self._deps.clock.now()))
 
     def _read(self, reading: BatchReader, batch: Batch, after: int) -> int:
-        """Let the model read the slice after `after`, or as much of it as it accepts. Return the `seq` of the last
-        message read.
+        """Let the model read the slice after `after`, or as much of the slice as the model accepts. Return the `seq` of
+        the last message read, or observed by rules.
 
         Raise LaneTaken if the lease had expired and another process has taken the lane, and the model's errors unless
         rules stand in for it.
@@ -210,8 +210,8 @@ def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]
 
 
 def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[[], bool]) -> Iterator[Step]:
-    """Write the oldest buffered batches without calling a model. At least one is written; beyond that, at least `floor`
-    tokens stay unobserved.
+    """Write the oldest buffered batches without calling a model: the first, if any, and each further one that leaves at
+    least `floor` tokens unobserved.
 
     Nothing is done if `is_due`, called once the lane is held, returns False. Raise LaneTaken and StaleBatch like
     `observe_session`.

@@ -78,10 +78,10 @@ def reflect_cross_session(
     `batch_tokens`. Pinned and open rows, items, and rows made by folding across sessions are kept.
 
     All batches are reflected on first. If any can be folded, the store is then copied, and everything is written in one
-    transaction. Rows that yielded nothing before, that the last fold left, or whose folding was undone, are skipped
-    until they change, unless `again` is set. If the model fails and rules do not stand in for it, no row is changed and
-    the error names the batch. `dry_run` only returns the plan. Raise StaleBatch if another process has hidden some of
-    the rows, and the reflector's errors.
+    transaction. Nothing is tried, unless `again` is set, if exactly these rows yielded nothing before, were left by an
+    earlier fold, or were folded and this was undone. If the model fails and rules do not stand in for it, no row is
+    changed and the error names the batch. `dry_run` only returns the plan. Raise StaleBatch if another process has
+    hidden some of the rows, and the reflector's errors.
     """
     plan = _plan(deps, before=end_of_age(deps.clock.now(), min_age), batch_tokens=batch_tokens)
     if dry_run or not plan.batches:
@@ -109,8 +109,8 @@ def _plan(deps: Deps, *, before: str, batch_tokens: int) -> GlobalPlan:
 
 
 def batches_of(rows: Iterable[RowOutline], *, batch_tokens: int, counter: TokenCounter) -> tuple[GlobalBatch, ...]:
-    """Divide rows, given by project and oldest first, into batches of up to `batch_tokens`. A larger row gets a batch
-    of its own. The batches of the project with the oldest row come first.
+    """Divide rows, given project by project and there oldest first, into batches of up to `batch_tokens`. A larger row
+    gets a batch of its own. The batches of the project with the oldest row come first.
     """
     batches: list[GlobalBatch] = []
     oldest: dict[str | None, tuple[str, int]] = {}
@@ -151,7 +151,7 @@ def ids_of(batch: GlobalBatch, store: Store) -> list[str]:
 
 
 def kept_ids(found: GlobalReflection, store: Store) -> list[str]:
-    """Return the ids of the visible rows, apart from items, that were in no batch and are not new."""
+    """Return the ids of the visible rows, apart from items, that were in no batch and that the folds did not make."""
     folded = set(chain.from_iterable(batch.rows for batch in found.plan.batches))
     made = {row.id for row in found.reflection.made}
     rows = store.rows.log(LogQuery(kinds=_KINDS, bare=True))

@@ -22,9 +22,10 @@ def reflect_session(
 ) -> Reflection:
     """Fold a session's rows, or with `meta` its reflections.
 
-    Rows that yielded nothing before, that the last reflection left, or whose folding was undone, are skipped until they
-    change, unless `again` is set. `dry_run` writes nothing. Raise LaneTaken if another process holds the lane,
-    StaleBatch if another process has hidden some of the rows, and the reflector's errors. No row changes then.
+    Nothing is tried, unless `again` is set, if exactly these rows yielded nothing before, were left by an earlier fold,
+    or were folded and this was undone. `dry_run` asks the reflector, but changes no row. Raise LaneTaken if another
+    process holds the lane, StaleBatch if another process has hidden some of the rows, and the reflector's errors. No
+    row changes then.
     """
     seen = None if meta else deps.store.rows.changes(session_id)
     rows = rows_to_fold(session_id, deps, meta=meta)
@@ -45,8 +46,8 @@ def reflect_rows(
     """Fold these rows of a session, like `reflect_session`.
 
     `target` overrides the policy's target. `part_of` returns the number of the operation that this reflection belongs
-    to; it is called only if something is made or dropped. If these are all rows, `seen` is `Rows.changes` before they
-    were read.
+    to; it is called only if something is made or dropped. If these are all rows of the session, `seen` is
+    `Rows.changes` before they were read.
     """
     scope = Scope(session=session_id)
     if not rows:
@@ -75,7 +76,9 @@ def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if rows or reflections of the session are due to be folded, and no model failure makes it wait."""
+    """Return True if rows or reflections of the session are due to be folded, and the session does not wait after
+    failures of the model.
+    """
     is_due = rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
     return is_due and not deps.reflector.waits(session_id)
 
@@ -97,7 +100,9 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if the policy folds generations, and enough reflections (see `rows_to_fold`) need not be skipped."""
+    """Return True if the policy folds generations, `rows_to_fold` finds at least `Policy.meta_at` reflections, and
+    these need not be skipped.
+    """
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True, bare=True)
@@ -189,8 +194,8 @@ class RecordedReflector:
         """Return the result for a batch. If rules may stand in for the model, they fold the rows when the model fails
         or cannot make them shorter.
 
-        If rules may not, the model's failure is recorded and raised. Waiting is raised without a record, because
-        nothing was tried.
+        If rules may not stand in, the model's failure is recorded and raised. Waiting is raised without a record,
+        because nothing was tried.
         """
         deps, given = self._deps, batch.material
         deps.busy(f"{self._scope.session or given.project or 'all projects'}: reflecting on {len(given.rows)} rows")
@@ -232,7 +237,7 @@ class FoldSink:
         seen: int | None = None,
     ) -> None:
         """`mark` is the fingerprint of all rows. `part_of` returns the number of the operation that this reflection
-        belongs to. `seen` is `Rows.changes` before all rows of a session were read.
+        belongs to. If these are all rows of a session, `seen` is `Rows.changes` before they were read.
 
         With `backs_up`, the store is copied before it is changed.
         """
@@ -257,8 +262,8 @@ class FoldSink:
         return self._rows()[0]
 
     def fold(self) -> Reflection:
-        """Write the results, and return the outcome. Raise StaleBatch if another process has hidden some rows, or
-        taken back the operation that this one is part of.
+        """Write the results, and return the outcome. Raise StaleBatch if another process has hidden some rows, or has
+        undone or made final the operation that this reflection is part of.
         """
         deps = self._deps
         whole, replaced = self._rows()

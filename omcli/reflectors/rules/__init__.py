@@ -10,8 +10,8 @@ from omcli.reflectors.rules import folds
 _MOST_LEFT = 0.8
 """Maximum share of the tokens that may be left. A fold that saves less than a fifth is not worth a changed pack."""
 _SMALL = 2_000
-"""Rows are not dropped to reach a target below this number of tokens, the lowest at which a preset folds, because a
-pack holds that many anyway.
+"""Rows are not dropped to reach a target below this number of tokens, because a pack holds that many anyway. No preset
+folds fewer.
 """
 
 
@@ -24,7 +24,8 @@ class RuleReflector:
         self._small = small
 
     def reflect(self, material: Material) -> Reflected:
-        """Return fewer rows, or nothing but items if the target can't be met or less than a fifth would be saved.
+        """Return fewer rows, or nothing but items if neither the target nor `small` tokens can be reached, or if less
+        than a fifth would be saved.
 
         First, repeated and outdated rows are dropped. In a session, repeated commands, resolved failures and edits of a
         file are folded; details of several sessions do not belong together. Then, unless the target is larger than all

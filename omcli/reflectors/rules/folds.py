@@ -205,8 +205,9 @@ _CLAUSE_ENDS = lazily(r" · |[.:;!?](?= |$)")
 def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
     """Yield the rows that another row repeats, each with the id of the other row. `rows` is oldest first.
 
-    Of identical rows the most important is kept, or the newest of equally important ones. Rows that differ in a detail
-    such as a number, a name, a negation or their day do not repeat each other.
+    Of rows with the same text the most important is kept, or the newest of equally important ones. Rows that differ in
+    a detail such as a number, a name, a negation, the date they refer to or, for events and facts, their day do not
+    repeat each other.
     """
     left: list[Observation] = []
     latest: dict[tuple[str, str | None, str | None], Observation] = {}
@@ -297,9 +298,8 @@ class _ClauseIndex:
                 self._places[clause].append(place)
 
     def of(self, one: _Statement) -> _Statement | None:
-        """Return the row that contains the first part of an agent's row.
-
-        Return None if the row is not an agent's, if it is short, or if one of its parts is in no row that may cover it.
+        """Return the row that contains the first part (before ` · `) of an agent's row, if each part is in a row that
+        may cover it. Otherwise return None, also for rows of less than four words.
         """
         if not one.row.text.startswith(AGENT) or len(one.words) < _FEWEST_WORDS:
             return None
