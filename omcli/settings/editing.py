@@ -27,6 +27,7 @@ from omcli.settings.values import (
     YES,
     BadValue,
     as_json,
+    may_be_file,
     parse_value,
 )
 
@@ -84,13 +85,18 @@ def value_from(name: str, text: str) -> object:
             expected = str(error)
         else:
             if key != "preset" or parsed in PRESETS:
-                return parsed if KEYS[key] == "bool" else _full_path(value) if "Path" in KEYS[key] else value
+                if key == "db" and not may_be_file(value):
+                    raise BadUsage(f"`{name}` must be the path of a file")
+                if "Path" in KEYS[key]:
+                    is_list = KEYS[key].startswith("tuple") and isinstance(value, str)
+                    return _full_path(str(value).split(",") if is_list else value)
+                return parsed if KEYS[key] == "bool" else value
     raise BadUsage(f"`{text}` is not a valid `{name}` (expected {expected})")
 
 
 def _full_path(value: object) -> object:
     if isinstance(value, list):
-        return [_full_path(each) for each in value]
+        return list(map(_full_path, value))
     path = str(value).strip()
     return path if path.startswith("~") or path.lower() in UNSET else str(Path(path).absolute())
 
@@ -137,7 +143,8 @@ def without_value(content: str, name: str) -> str:
         holder.pop(inner)  # type: ignore[attr-defined]
         if section and not holder:
             document.pop(section)
-    return tomlkit.dumps(document).rstrip("\n") + "\n" * bool(document)
+    text = tomlkit.dumps(document).rstrip("\n")
+    return f"{text}\n" if text else ""
 
 
 def _parsed(content: str) -> tomlkit.TOMLDocument:

@@ -183,7 +183,17 @@ def parse_value(key: str, value: object, *, whole: int, folder: Path | None = No
     optional = kind.removesuffix(" | None")
     if optional != kind and isinstance(value, str) and value.strip().lower() in UNSET:
         return None
+    if key == "db" and not may_be_file(value):
+        return Path(_text(value))  # as it is: `resolve` refuses it by its name
     return _one(optional, value, whole, folder)
+
+
+_NO_FILE = lazily(r"[A-Za-z][A-Za-z0-9+.-]+:/|:memory:$|file:|~")
+
+
+def may_be_file(value: object) -> bool:
+    """Return False for a URL, SQLite's names of databases that are no files, and the home of an unknown user."""
+    return not (isinstance(value, str) and value.strip() and _NO_FILE.match(str(expanded(value.strip()))))
 
 
 def _one(kind: str, value: object, whole: int, folder: Path | None) -> object:

@@ -546,6 +546,7 @@ def test_values_are_written_as_toml_has_them(om: Om) -> None:
         "context.budget": ("unlimited", "unlimited", None),
         "observer.base_url": ("http://localhost:8080/v1", "http://localhost:8080/v1", "http://localhost:8080/v1"),
         "db": ("here.db", str(om.folder / "here.db"), str(om.folder / "here.db")),
+        "consolidate.places": ("notes, more", [str(om.folder / "notes"), str(om.folder / "more")], None),
         "preset": ("duet", "duet", "duet"),
         "prices": ('{ "m" = { input = 1, output = 2 } }', {"m": {"input": 1, "output": 2}}, None),
     }
@@ -572,6 +573,20 @@ def test_comments_and_order_stay(om: Om) -> None:
         om("config", "unset", key)
     left = [line for line in file.read_text("utf-8").splitlines() if line]
     assert left == [line for line in before.replace("tail = 4", "tail = 5").splitlines() if line]
+    om("config", "unset", "context.tail")
+    om("config", "unset", "observe.tokens")
+    assert file.read_text("utf-8").endswith("\n")
+
+
+@pytest.mark.parametrize(
+    "db", [":memory:", "file:x?mode=memory", "postgres://u:secret@host/x", "~nobody-of-this-name/x"]
+)
+def test_a_store_in_a_file_s_settings_is_a_file(om: Om, db: str) -> None:
+    users_file(om, f"db = {db!r}\n")
+    run = om("note", "hello", env={"OM_DB": ""}, code=78)
+    assert run.stderr.startswith("om: error: ")
+    assert "secret" not in run.stderr
+    assert not list(om.home.rglob("*memory*"))
 
 
 @pytest.mark.parametrize(
@@ -584,6 +599,7 @@ def test_comments_and_order_stay(om: Om) -> None:
         (["set", "context.budget"], 2, "wrong number of arguments for `om config set`"),
         (["show", "context.budget"], 2, "wrong number of arguments for `om config show`"),
         (["set", "observer.provider", "openai", "--local"], 2, "a project's file may not set `observer.provider`"),
+        (["set", "db", "postgres://u:secret@host/x"], 2, "`db` must be the path of a file"),
         (["edit"], 2, "no editor is set"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
