@@ -52,7 +52,9 @@ def mutable_record(cls: type[T]) -> type[T]:
 def replace(of: T, **changes: object) -> T:
     """Return a copy of the record with some fields changed."""
     cls: Any = type(of)
-    made: T = cls(**{**dict(zip(cls.__slots__, cls._values_of(of), strict=False)), **changes})
+    fields = dict(zip(cls.__slots__, cls._values_of(of), strict=False))
+    fields.update(changes)
+    made: T = cls(**fields)
     return made
 
 

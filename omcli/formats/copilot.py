@@ -227,11 +227,7 @@ class _RecordReader:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])
 
     def _is_repeated(self, kind: str, *parts: str) -> bool:
-        key = hash_of(kind, *parts)
-        if key in self._seen:
-            return True
-        self._seen.add(key)
-        return False
+        return not self._seen.add(hash_of(kind, *parts))
 
 
 FORMAT = Format(

@@ -211,11 +211,7 @@ class _RecordReader:
         yield _result(call, tool, call_id, instant(call.get("timestamp")) or at)
 
     def _is_repeated(self, kind: str, *parts: str) -> bool:
-        key = hash_of(kind, *parts)
-        if key in self._seen:
-            return True
-        self._seen.add(key)
-        return False
+        return not self._seen.add(hash_of(kind, *parts))
 
 
 def _result(call: Record, tool: str, call_id: str | None, at: str | None) -> Message:

@@ -42,6 +42,10 @@ def exit_code(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**32 else None
 
 
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""`json.dumps` would make an encoder for each value."""
+
+
 def compact_json(value: object) -> str:
     """Return a value as JSON on one line, with non-ASCII characters unescaped. Strings are assumed to be JSON already.
 
@@ -50,7 +54,7 @@ def compact_json(value: object) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return _as_json(value)
     except RecursionError:
         return '"[nested too deep]"'
 

@@ -1,7 +1,7 @@
 """SQL that only SQLite understands, transactions, and translation of SQLite's errors.
 
-A store on another engine would have its own version of this module. Most other SQL is portable (`ON CONFLICT`, `CASE`,
-`coalesce`, parameters by name or `?`). Files and pragmas are handled in `connection` and `backups`.
+A store on another engine would have its own version of this module and of `search`. Most other SQL is portable (`ON
+CONFLICT`, `CASE`, `coalesce`, parameters by name or `?`). Files and pragmas are in `connection` and `backups`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ Values = Mapping[str, object] | Sequence[object]
 Translate = Callable[[sqlite3.Error], OmError | None]
 PAGE = 500
 """Number of rows read at once from a whole table."""
+_ADDED_AT_ONCE = 32
+"""Number of rows that a statement adds: of messages and observations, as many as fit into 999 parameters."""
 
 NOWHERE = Path("(temporary store)")
 """Path shown for a store without a file."""
@@ -36,9 +38,6 @@ _HUMP = lazily(r"[a-z][A-Z]")
 _BEFORE_HUMP = lazily(r"(?<=[a-z])(?=[A-Z])")
 _LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
-_FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
-"""Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
-_SEARCHABLE = lazily("[a-z0-9]+|[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")  # those that `LIKE` compares right
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNDECODABLE = "Could not decode to UTF-8"
@@ -115,14 +114,29 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
     """Add a row and return its number. In every table with numbers, the number is the rowid."""
-    number = execute(connection, _insert_statement(table, tuple(columns)), tuple(columns.values())).lastrowid
-    assert number is not None
+    (number,) = insert_all(connection, table, [columns])
     return number
 
 
+def insert_all(connection: sqlite3.Connection, table: str, rows: Sequence[Columns]) -> list[int]:
+    """Add rows with the same columns and return their numbers.
+
+    A statement adds many rows, because FTS5 writes the words that triggers give it to the file at every statement.
+    """
+    numbers: list[int] = []
+    for at in range(0, len(rows), _ADDED_AT_ONCE):
+        some = rows[at : at + _ADDED_AT_ONCE]
+        values = tuple([value for columns in some for value in columns.values()])
+        last = execute(connection, _insert_statement(table, tuple(some[0]), len(some)), values).lastrowid
+        assert last is not None
+        numbers += range(last - len(some) + 1, last + 1)
+    return numbers
+
+
 @cache
-def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+def _insert_statement(table: str, columns: tuple[str, ...], rows: int) -> str:
+    row = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"
 
 
 def update(connection: sqlite3.Connection, table: str, columns: Columns, *, number: int) -> None:
@@ -225,25 +239,6 @@ def by_index(table: str, index: str) -> str:
 def columns_of(connection: sqlite3.Connection, table: str) -> str:
     """Return all columns of a table, including those added by later migrations."""
     return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
-
-
-def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-    """Return a condition that is true for each row with `text` in one of the columns and usually for few others, and
-    the condition's parameters. `text` must be in lower case (see `folded_text`).
-
-    It finds the text's longest word of `_SEARCHABLE` characters. Rows with letters that need case folding, or with a
-    NUL, at which `LIKE` stops, match too. If there is no such word, an ASCII text matches all rows, another text those
-    with non-ASCII characters or a NUL: they are longer in bytes than by `length`, which counts characters up to a NUL.
-    """
-    words = sorted(_SEARCHABLE.findall(text), key=len)
-    if not words and text.isascii():
-        return "1", {}
-    match = "length(CAST({0} AS BLOB)) > length({0})"
-    if words:
-        match = f"({{0}} LIKE :word OR {match} AND ({{0}} GLOB :folded OR instr({{0}}, char(0))))"
-    word = words[-1][:1000] if words else ""  # `LIKE` refuses very long patterns
-    values = {"word": f"%{word}%", "folded": f"*[{_FOLDED}]*"}
-    return f"({' OR '.join(match.format(column) for column in columns)})", values
 
 
 def compact_json(value: object) -> str:

@@ -156,25 +156,24 @@ def _add(
     """
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
     known = _known(connection, identities)
-    has_tombstones = sessions.has_tombstones(connection)
-    new = []
-    added: list[tuple[bytes, int]] = []
+    fresh: dict[bytes, Incoming] = {}
+    columns: list[dialect.Columns] = []
+    new: list[bool] = []
     for identity, incoming in zip(identities, messages, strict=True):
-        is_new = identity not in known
-        if is_new:
+        new.append(identity not in known)
+        if identity not in known:
             known.add(identity)
-            columns = codec.message_columns(incoming, session=session, counter=counter)
-            operation = _forgotten_by(connection, incoming.message) if has_tombstones else None
-            if operation is None:
-                seq = dialect.insert(connection, "messages", columns)
-            else:
-                seq = _add_forgotten(connection, columns, operation)
-            added.append((identity, seq))
-            is_new = operation is None
-        new.append(is_new)
+            fresh[identity] = incoming
+            columns.append(codec.message_columns(incoming, session=session, counter=counter))
+    if sessions.has_tombstones(connection):
+        forgotten, seqs = _add_forgotten(connection, fresh, columns)
+    else:
+        forgotten, seqs = set[bytes](), dialect.insert_all(connection, "messages", columns)
     # In the order of the table, so that its pages are filled one after another.
-    connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
-    return tuple(new), len(added) - sum(new)
+    added = sorted(zip(fresh, seqs, strict=True))
+    connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", added)
+    shown = [is_new and identity not in forgotten for identity, is_new in zip(identities, new, strict=True)]
+    return tuple(shown), len(forgotten)
 
 
 def _forgotten_by(connection: sqlite3.Connection, message: Message) -> int | None:
@@ -187,18 +186,30 @@ def _forgotten_by(connection: sqlite3.Connection, message: Message) -> int | Non
     return sessions.forgotten_by(connection, digests)
 
 
-def _add_forgotten(connection: sqlite3.Connection, columns: dialect.Columns, operation: int) -> int:
-    """Add a message and hide it, because its text was forgotten by an operation. Return the message's `seq`.
+def _add_forgotten(
+    connection: sqlite3.Connection, fresh: Mapping[bytes, Incoming], columns: Sequence[dialect.Columns]
+) -> tuple[set[bytes], list[int]]:
+    """Add messages, and hide those whose text was forgotten by an operation. Return their identities, and the numbers
+    of all messages.
 
-    It is stored nevertheless, because undoing brings it back, and the messages of its session keep their order. If the
-    operation cannot be undone, only a stub is stored, so that none of its words gets into the index.
+    They are stored nevertheless, because undoing brings them back, and the messages of a session keep their order. If
+    the operation cannot be undone, only a stub is stored, so that none of its words gets into the index.
     """
     from omcli.sqlite import soft_delete  # noqa: PLC0415 - most stores have no tombstones
 
-    is_final = soft_delete.is_final(connection, operation)
-    seq = dialect.insert(connection, "messages", {**columns, "text": "", "name": None} if is_final else columns)
-    soft_delete.hide_forgotten(connection, seq, operation, is_final=is_final)
-    return seq
+    operations = [_forgotten_by(connection, incoming.message) for incoming in fresh.values()]
+    final = {each: soft_delete.is_final(connection, each) for each in operations if each is not None}
+    stubs = [
+        {**each, "text": "", "name": None} if operation is not None and final[operation] else each
+        for each, operation in zip(columns, operations, strict=True)
+    ]
+    seqs = dialect.insert_all(connection, "messages", stubs)
+    forgotten = set()
+    for identity, seq, operation in zip(fresh, seqs, operations, strict=True):
+        if operation is not None:
+            soft_delete.hide_forgotten(connection, seq, operation, is_final=final[operation])
+            forgotten.add(identity)
+    return forgotten, seqs
 
 
 def _replace_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:

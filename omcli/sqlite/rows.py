@@ -119,11 +119,12 @@ class SqliteTombstones(Table, Tombstones):
 
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         with self._database.reading() as connection:
-            return tuple(sessions.is_forgotten(connection, row) for row in rows)
+            return sessions.are_forgotten(connection, rows)
 
     def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
         with self._database.reading() as connection:
-            return tuple(sessions.is_forgotten_text(connection, text) for text in texts)
+            has_tombstones = sessions.has_tombstones(connection)
+            return tuple(has_tombstones and sessions.is_forgotten_text(connection, text) for text in texts)
 
 
 def add(
@@ -137,33 +138,31 @@ def add(
     # Cached, because the rows of a batch share their session and project.
     session = cache(partial(codec.add_session, connection))
     project = cache(partial(codec.add_project, connection))
-    links: list[tuple[int, int]] = []
-    added: dict[str, list[Observation]] = defaultdict(list)
-    for row in observations:
-        if sessions.is_forgotten(connection, row):
-            continue
-        columns = codec.observation_columns(
+    observations = tuple(observations)
+    forgotten = sessions.are_forgotten(connection, observations)
+    kept = [row for row, is_forgotten in zip(observations, forgotten, strict=True) if not is_forgotten]
+    columns = [
+        codec.observation_columns(
             row,
             session=None if row.session is None else session(row.session),
             project=None if row.project is None else project(row.project),
             batch=batch,
         )
-        position = dialect.insert(connection, "observations", columns | {"made_by": made_by} if made_by else columns)
-        links += [(position, seq) for seq in sorted(set(row.sources))]
-        _add_supports(connection, position, row.supports)
-        if row.session is not None and batch is None:
-            added[row.session].append(row)
-    for name, of_session in added.items():
-        sessions.note_rows(connection, session(name), of_session)
-    connection.executemany("INSERT INTO observation_sources (observation, message) VALUES (?, ?)", links)
-
-
-def _add_supports(connection: sqlite3.Connection, position: int, supports: Iterable[str]) -> None:
+        | {"made_by": made_by}
+        for row in kept
+    ]
+    placed = list(zip(dialect.insert_all(connection, "observations", columns), kept, strict=True))
     connection.executemany(
         "INSERT INTO observation_supports (observation, supported)"
         f" SELECT ?, position FROM observations WHERE {_OF_ID} ON CONFLICT DO NOTHING",
-        [(position, *_id_values(row)) for row in supports],
+        [(position, *_id_values(supported)) for position, row in placed for supported in row.supports],
     )
+    connection.executemany(
+        "INSERT INTO observation_sources (observation, message) VALUES (?, ?)",
+        [(position, seq) for position, row in placed for seq in sorted(set(row.sources))],
+    )
+    for name in dict.fromkeys(row.session for row in kept if row.session is not None and batch is None):
+        sessions.note_rows(connection, session(name), [row for row in kept if row.session == name])
 
 
 def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_by: int | None = None) -> None:

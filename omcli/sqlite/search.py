@@ -42,6 +42,9 @@ _LATEST_ANSWER = 400
 """Number of messages of a session after a question or call among which to look for answers: more than an agent usually
 needs for one.
 """
+_FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
+"""Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
+_SEARCHABLE = lazily("[a-z0-9]+|[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")  # those that `LIKE` compares right
 _MARKS = lazily("[\x02\x03]")
 _MARKED = lazily("([^\x02]*)\x02([^\x03]*)\x03")
 
@@ -298,7 +301,7 @@ class SqliteTextSearch(Table, TextSearch):
     """Search that reads all text, because the index finds words, and not parts of them."""
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
-        may, values = dialect.may_match(("text",), text)
+        may, values = _may_match(("text",), text)
         with self._database.reading() as connection:
             visible, hidden = (
                 [
@@ -312,7 +315,7 @@ class SqliteTextSearch(Table, TextSearch):
         return tuple(sorted(found, key=lambda kept: kept.seq))
 
     def rows(self, text: str) -> tuple[Observation, ...]:
-        may, values = dialect.may_match(("text", "tags", "metadata"), text)
+        may, values = _may_match(("text", "tags", "metadata"), text)
         query = f"SELECT position FROM {{}} WHERE {may} ORDER BY position"
         with self._database.reading() as connection:
             visible = connection.execute(query.format("observations"), values)
@@ -376,3 +379,22 @@ def _position(connection: sqlite3.Connection, row_id: str) -> list[int]:
 def _by_position(connection: sqlite3.Connection, found: Iterable[tuple[int]]) -> tuple[Observation, ...]:
     positions = dialect.as_list(position for (position,) in found)
     return tuple(logged.observation for logged in rows.by_position(connection, dialect.each(), (positions,)))
+
+
+def _may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
+    """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of the
+    columns, and usually for few others.
+
+    It searches for the longest word of `_SEARCHABLE` characters. Rows with letters that need case folding, or a NUL,
+    at which `LIKE` stops, match too. If the text has no such word, rows with a NUL or non-ASCII characters match or, if
+    the text is ASCII, all rows. Both make a row longer in bytes than by `length`, which counts characters up to a NUL.
+    """
+    words = sorted(_SEARCHABLE.findall(text), key=len)
+    if not words and text.isascii():
+        return "1", {}
+    match = "length(CAST({0} AS BLOB)) > length({0})"
+    if words:
+        match = f"({{0}} LIKE :word OR {match} AND ({{0}} GLOB :folded OR instr({{0}}, char(0))))"
+    word = words[-1][:1000] if words else ""  # `LIKE` refuses very long patterns
+    values = {"word": f"%{word}%", "folded": f"*[{_FOLDED}]*"}
+    return f"({' OR '.join(match.format(column) for column in columns)})", values

@@ -194,13 +194,16 @@ def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence
     )
 
 
-def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
-    """Return True if a row's text was forgotten. Always return False for a row written by the user."""
-    if row.source is Source.USER or not has_tombstones(connection):
-        return False
+def are_forgotten(connection: sqlite3.Connection, rows: Sequence[Observation]) -> tuple[bool, ...]:
+    """Return, for each row, True if its text was forgotten. Always return False for a row written by the user."""
+    if not has_tombstones(connection):
+        return (False,) * len(rows)
     from omcli.memory.coverage import row_tombstones  # noqa: PLC0415
 
-    return forgotten_by(connection, row_tombstones(row, session=row.session)) is not None
+    return tuple(
+        row.source is not Source.USER and forgotten_by(connection, row_tombstones(row, session=row.session)) is not None
+        for row in rows
+    )
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:

@@ -36,18 +36,20 @@ class HashSet:
         self._has_zero = False
         """True if 0 is in the set. The table cannot contain it, because 0 marks a free slot there."""
 
-    def add(self, each: int) -> None:
-        if self._is_first(each):
-            return
+    def add(self, each: int) -> bool:
+        """Add a hash, and return True if it was not in the set."""
+        if each in self:
+            return False
         if each == 0:
             self._has_zero = True
-        elif not self._table[place := self._place(each)]:
-            self._table[place] = each
-            self._length += 1
-            if 2 * self._length > len(self._table):
-                before, self._table = self._table, array("Q", bytes(2 * 8 * len(self._table)))
-                for other in filter(None, before):
-                    self._table[self._place(other)] = other
+            return True
+        self._table[self._place(each)] = each
+        self._length += 1
+        if 2 * self._length > len(self._table):
+            before, self._table = self._table, array("Q", bytes(2 * 8 * len(self._table)))
+            for other in filter(None, before):
+                self._table[self._place(other)] = other
+        return True
 
     def __contains__(self, each: int) -> bool:
         if self._is_first(each):

@@ -272,11 +272,7 @@ class MessageReader:
 
     def _is_repeated(self, kind: str, producer_id: str) -> bool:
         key = _key(kind, producer_id)
-        if key is not None and key in self._seen:
-            return True
-        if key is not None:
-            self._seen.add(key)
-        return False
+        return key is not None and not self._seen.add(key)
 
 
 def _key(kind: str, producer_id: str | None) -> int | None:

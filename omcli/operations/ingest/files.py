@@ -323,7 +323,11 @@ class MessageWriter:
         except SessionTaken:
             moved = conversations.move(session_id, [message for _, message in chunk[:opening]])
             del self._identities[session_id]  # a later conversation with this id starts with no identities
-            return self._keep(moved, [(self._with_identity(moved, *kept), kept[1]) for kept in chunk])
+            again = [
+                (self._with_identity(moved, incoming.message, message, tokens=incoming.tokens), message)
+                for incoming, message in chunk
+            ]
+            return self._keep(moved, again)
         if appended is None:
             for _, message in chunk:
                 self.spooled.add(message)
@@ -349,17 +353,16 @@ class MessageWriter:
                 media_type, content = _safe(image.media_type) or "", image.content if takes else None
                 images.append(replace(image, media_type=media_type, content=content))
             kept = replace(kept, images=tuple(images))
-        incoming = Incoming(message=kept, identity="", key="", tokens=self._deps.counter.message(kept))
-        return self._with_identity(session_id, incoming, message)
+        return self._with_identity(session_id, kept, message, tokens=self._deps.counter.message(kept))
 
-    def _with_identity(self, session_id: str, incoming: Incoming, message: Message) -> Incoming:
+    def _with_identity(self, session_id: str, kept: Message, message: Message, *, tokens: int) -> Incoming:
         identities = self._identities.get(session_id)
         if identities is None:
             identities = self._identities[session_id] = self.conversations.identities(session_id)
         # Taken from the unredacted message, so that better rules for secrets do not change its identity.
         identity, formerly = identities.with_earlier(message)
-        key = printed_key(incoming.message, identity)
-        return replace(incoming, identity=identity, formerly=formerly, key=key)
+        key = printed_key(kept, identity)
+        return Incoming(message=kept, identity=identity, key=key, tokens=tokens, formerly=formerly)
 
 
 def append_again(session: Session, messages: Iterable[Message], deps: Deps) -> int:

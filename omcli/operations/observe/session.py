@@ -52,6 +52,8 @@ class SessionBatches:
         self._deps = deps
         self._extend = extend
         self._most = most
+        self._waiting = 0
+        """Number of pending messages when they were last counted, without those offered since. Counting reads all."""
 
     def __iter__(self) -> Iterator[Batch]:
         limits, done = self._deps.observer, 0
@@ -70,8 +72,10 @@ class SessionBatches:
             done += 1
 
     def _show_progress(self, batch: Batch) -> None:
-        waiting = self._deps.store.batches.pending(batch.session).messages
-        self._deps.busy(f"{batch.session}: observing {len(batch.messages)} of {waiting} messages")
+        if self._waiting < len(batch.messages):
+            self._waiting = self._deps.store.batches.pending(batch.session).messages
+        self._deps.busy(f"{batch.session}: observing {len(batch.messages)} of {self._waiting} messages")
+        self._waiting -= len(batch.messages)
 
     def is_last(self, batch: Batch) -> bool:
         """Return True if no pending message follows the batch. For a late batch, return False: it is never deferred,
