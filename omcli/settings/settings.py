@@ -339,6 +339,8 @@ class Settings:
     preset: str = "default"
     wait: float = 10.0
     """Seconds to wait for a lock or lane that another process holds."""
+    jobs: int = 0
+    """Number of processes that read ahead if there is much to read: 1 for none, 0 for one per processor, at most 4."""
     disabled: bool = False
     """True to write nothing."""
     counter: str = "o200k-approx"
