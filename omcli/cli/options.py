@@ -454,7 +454,7 @@ EstimateOption = Annotated[
 ]
 JobsOption = Annotated[
     int | None,
-    option("--jobs", "-j", metavar="N", at_least=1, help="Processes that read many files ahead (1 for none)."),
+    option("--jobs", "-j", metavar="N", at_least=1, help="Processes to use for many files, at most.  [env: OM_JOBS]"),
 ]
 BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 

@@ -21,7 +21,9 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from copy import deepcopy
 from functools import cache
 from io import BytesIO
+from math import inf
 from pathlib import Path
+from queue import Queue
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
@@ -44,11 +46,13 @@ if TYPE_CHECKING:
     from omcli.wiring import Wiring
 
 _MOST_PROCESSES = 4
-"""Number of other processes by default, because this one cannot write faster than three read."""
+"""Number of processes by default, this one included, because it cannot write faster than a few others read."""
 _LARGEST = 16 << 20
 """Maximum size in bytes of a file to read ahead, because all that is made of it is held in memory."""
 _MOST_HELD = 64 << 20
 """Maximum number of bytes of drafts to hold. Beyond it, the oldest are dropped."""
+_PIECE, _MOST_PIECES = 1 << 16, 1 << 9
+"""Number of bytes written at once, and the number of such pieces that wait until they can be written."""
 _GARBAGE = 50_000
 """Number of new objects after which garbage is collected, as in `omcli.__main__`."""
 _PROGRAM = (
@@ -94,12 +98,12 @@ def reading_ahead(
     for the rules of `wiring`.
     """
     given, rules, started = list(inputs), _AheadRules(), list[subprocess.Popen[bytes]]()
-    processes = wiring.settings.jobs or min(_process_count(), _MOST_PROCESSES)
-    new = list(_new_files(wiring, inputs)) if processes > 1 else []
+    others = (wiring.settings.jobs or min(_process_count(), _MOST_PROCESSES)) - 1
+    new = list(_new_files(wiring, inputs)) if others else []
     try:
-        for own in filter(None, (new[nth::processes] for nth in range(processes))):
+        for own in filter(None, _shares(new, others)):
             work = _Work(
-                files=tuple(file for _, file in own),
+                files=tuple(each.file for each in own),
                 counter=deps.counter.name,
                 takes_images=deps.observer.takes_images,
                 batch_tokens=deps.observer.batch_tokens,
@@ -109,8 +113,8 @@ def reading_ahead(
             with suppress(OSError):
                 started.append(process := _start())
                 _send(work, process)
-                for place, _ in own:
-                    given[place] = _AheadInput(given[place], process, rules).input
+                for each in own:
+                    given[each.place] = _AheadInput(given[each.place], process, rules).input
         wiring.rules = rules
         yield given
     finally:
@@ -124,9 +128,17 @@ def _process_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _new_files(wiring: Wiring, inputs: Sequence[FileInput]) -> Iterator[tuple[int, InputFile]]:
-    """Yield the files that were not ingested before and their places, except for the first input, which this process
-    reads while the others start.
+@record
+class _NewFile:
+    place: int
+    """Its place among the inputs."""
+    file: InputFile
+    size: float
+
+
+def _new_files(wiring: Wiring, inputs: Sequence[FileInput]) -> Iterator[_NewFile]:
+    """Yield the files that were not ingested before, except for the first input, which this process reads while the
+    others start.
     """
     with suppress(OmError), closing(type(wiring)(wiring.settings)) as apart:  # the first input raises the error again
         seen = {taken.origin.path for taken in apart.reading.bookmarks.files()} if apart.has_store else set[str]()
@@ -134,15 +146,27 @@ def _new_files(wiring: Wiring, inputs: Sequence[FileInput]) -> Iterator[tuple[in
             path = None if file is None else os.path.realpath(file.path)
             if file is not None and path is not None and path not in seen:
                 seen.add(path)
-                if place and _fits(path):
-                    yield place, replace(file, path=path)
+                if place and (size := _size(path)) <= _LARGEST:
+                    yield _NewFile(place=place, file=replace(file, path=path), size=size)
 
 
-def _fits(path: str) -> bool:
+def _size(path: str) -> float:
+    """Return the size of a file. Anything else has no end."""
     with suppress(OSError, ValueError):
         found = os.stat(path)  # noqa: PTH116
-        return stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST
-    return False
+        if stat.S_ISREG(found.st_mode):
+            return found.st_size
+    return inf
+
+
+def _shares(new: Iterable[_NewFile], count: int) -> list[list[_NewFile]]:
+    """Return shares of files of about the same size, each in the order of the files."""
+    shares, sizes = [list[_NewFile]() for _ in range(count)], [0.0] * count
+    for each in new:
+        least = sizes.index(min(sizes))
+        shares[least].append(each)
+        sizes[least] += each.size
+    return shares
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -299,17 +323,30 @@ def main(opened: Callable[..., AbstractContextManager[Transcript]]) -> NoReturn:
 
     gc.set_threshold(_GARBAGE)
     copyreg.pickle(MappingProxyType, _as_dict)
-    stdin, results = os.fdopen(0, "rb"), os.fdopen(1, "wb")
-    work: _Work = pickle.load(stdin)  # noqa: S301 - our own program wrote it
+    pieces = Queue[bytes](_MOST_PIECES)
+    with os.fdopen(0, "rb", closefd=False) as stdin:
+        work: _Work = pickle.load(stdin)  # noqa: S301 - our own program wrote it
     start_new_thread(_wait_and_exit, ())
+    start_new_thread(_write, (pieces,))
     for file in work.files:
         found = None
         opening = opened(file.path, lambda _: (), format_name=file.format_name, session=file.session)
         with suppress(OmError), opening as transcript:
             found = _found(transcript, file.session, work)
-        pickle.dump(found, results, protocol=pickle.HIGHEST_PROTOCOL)
-        results.flush()
+        pickled = pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
+        for begin in range(0, len(pickled), _PIECE):
+            pieces.put(pickled[begin : begin + _PIECE])
+    pieces.join()
     os._exit(0)
+
+
+def _write(pieces: Queue[bytes]) -> NoReturn:
+    """Write pieces to stdout when there is room, so that this process can read on while the other one is busy."""
+    with os.fdopen(1, "wb") as results:
+        while True:
+            results.write(pieces.get())
+            results.flush()
+            pieces.task_done()
 
 
 def _wait_and_exit() -> NoReturn:

@@ -175,7 +175,7 @@ def test_the_number_of_processes_is_checked(om: Om) -> None:
 
 def started(om: Om, files: list[str]) -> tuple[subprocess.Popen[bytes], list[int]]:
     """A run whose other processes have begun."""
-    process = om.start(*observing("-q", *files, jobs=2))
+    process = om.start(*observing("-q", *files, jobs=3))
     found = set[int]()
 
     def have_begun() -> bool:
