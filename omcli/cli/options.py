@@ -452,6 +452,10 @@ AgainOption = Annotated[bool, option("--again", help="Ask the model now, even if
 EstimateOption = Annotated[
     bool, option("--estimate", help="Print the calls, tokens and dollars it would take, and change nothing.")
 ]
+JobsOption = Annotated[
+    int | None,
+    option("--jobs", "-j", metavar="N", at_least=1, help="Processes to use for many files, at most.  [env: OM_JOBS]"),
+]
 BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 
 

@@ -343,6 +343,8 @@ class Settings:
     preset: str = "default"
     wait: float = 10.0
     """Seconds to wait for a lock or lane that another process holds."""
+    jobs: int = 0
+    """Maximum number of processes that share the work if there is much to read; 0 for one per processor, at most 4."""
     disabled: bool = False
     """True to write nothing."""
     counter: str = "o200k-approx"

@@ -41,13 +41,6 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Models
 
 
-def _rule_observer() -> Observer:
-    """Return the rule-based observer, imported only when there is something to observe."""
-    from omcli.observers.rules import RuleObserver
-
-    return RuleObserver()
-
-
 def _rule_reflector(counter: TokenCounter) -> Reflector:
     """Return the rule-based reflector, imported only when there is something to reflect on."""
     from omcli.reflectors.rules import RuleReflector
@@ -70,12 +63,12 @@ class Wiring:
         functions: Mapping[str, ModelFunction] | None = None,
         tell: Callable[[str], None] = ignore,
     ) -> None:
-        """`now` pins the clock to a time. `worker` distinguishes workers in one process. If a `usual` wiring is given,
-        this one has a temporary store; if a `copy` is given, that is the store. With `estimate`, model calls are only
-        added to that list. `functions` by role (`observer`, `reflector`) are called instead of models. `tell` reports
-        what was taken from the spool.
+        """`now` pins the clock. `worker` distinguishes workers in one process. With a `usual` wiring, the store is
+        temporary; a `copy` is the store. With `estimate`, model calls are only added to that list. `functions` by role
+        (`observer`, `reflector`) are called instead of models. `tell` reports what was taken from the spool.
         """
         self.settings, self.tell = settings, tell
+        self.rules: Observer | None = None
         self._now = now
         self._worker = worker
         self._usual = usual
@@ -352,7 +345,13 @@ class Wiring:
         """Return rules as the observer. `takes_images` keeps images for a model that observes later."""
         from omcli.operations.deps import BATCH_TOKENS, ObserverDeps
 
-        return ObserverDeps(open=_rule_observer, batch_tokens=batch_tokens or BATCH_TOKENS, takes_images=takes_images)
+        return ObserverDeps(open=self._rules, batch_tokens=batch_tokens or BATCH_TOKENS, takes_images=takes_images)
+
+    def _rules(self) -> Observer:
+        """Return the rule-based observer, imported only when there is something to observe."""
+        from omcli.observers.rules import RuleObserver
+
+        return self.rules or RuleObserver()
 
     def observer(
         self, counter: TokenCounter, *, warn: Callable[[str], None] = ignore, batch_tokens: int | None = None

@@ -17,7 +17,7 @@ from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import ArchivePolicy
 from omcli.operations.consolidate.run import ConsolidateInput, TranscriptFile
-from omcli.operations.ingest.files import FileInput
+from omcli.operations.ingest.files import FileInput, InputFile
 from omcli.wiring import inputs as readings
 from omcli.wiring import policies
 from omcli.wiring.folders import Folders
@@ -50,6 +50,7 @@ def consolidate_input(
                 input=FileInput(
                     name=known.name,
                     open=partial(wiring.transcript, known.name, format_name=known.format_name, session=known.session),
+                    file=InputFile(path=known.name, format_name=known.format_name, session=known.session),
                 ),
                 session=known.session,
             )

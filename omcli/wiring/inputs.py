@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from omcli.formats.source import RecordStream
     from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
     from omcli.operations.deps import Deps
+    from omcli.operations.ingest.files import FileInput
     from omcli.settings.settings import Settings
     from omcli.sqlite import SqliteStore
     from omcli.sqlite.spool import SpoolFile
@@ -107,6 +108,35 @@ def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> 
 
     source = RecordStream(stream, extent=known.extent, state=earlier.carried["reader"])
     return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
+
+
+@contextmanager
+def read_ahead(
+    wiring: Wiring, inputs: Sequence[FileInput], deps: Deps, *, observes: bool
+) -> Iterator[Sequence[FileInput]]:
+    """Yield the inputs. Inside the block other processes read them ahead if that saves time, and apply the rules if
+    `observes`. Models observe in order.
+    """
+    if wiring.settings.jobs == 1 or deps.observer.is_model or _size(inputs[1:]) < _LONG:
+        yield inputs
+        return
+    from omcli.wiring.ahead import reading_ahead
+
+    with reading_ahead(wiring, inputs, deps, observes=observes) as given:
+        yield given
+
+
+_LONG = 2_000_000
+"""Number of bytes that are read in about the time in which other processes start."""
+
+
+def _size(inputs: Iterable[FileInput]) -> int:
+    size = 0
+    for entry in inputs:
+        if entry.file is not None:
+            with suppress(OSError, ValueError):
+                size += os.stat(entry.file.path).st_size  # noqa: PTH116
+    return size
 
 
 def messages_in(messages: Iterable[str]) -> Transcript:

@@ -207,6 +207,21 @@ class Bench:
             detail = f"{cost.cpu:.1f} s of processor time"
             yield Row(what=f"om observe, {what}: seconds / 4", measured=cost.cpu / 4, aim=1, detail=detail)
 
+    def several(self) -> Iterator[Row]:
+        """`om observe` of files of many sessions, by the clock: with all processors, and with one."""
+        files = [self._session(number) for number in range(10 if self._is_quick else 40)]
+
+        def observed(*jobs: str) -> Cost:
+            return run(*OM, "observe", "--quiet", *jobs, "--db", self._db(), *files)
+
+        done = compared(observed, lambda: observed("--jobs", "1"), pairs=min(self._pairs, 5))
+        detail = (
+            f"{done.cost.wall:.1f} s / {done.other.wall:.1f} s by the clock; {done.cost.cpu:.1f} s /"
+            f" {done.other.cpu:.1f} s of processor time"
+        )
+        what = f"om observe, {len(files)} sessions, all processors / one, by the clock"
+        yield Row(what=what, measured=done.wall, aim=0.59 if _processors() > 1 else None, detail=detail)
+
     def memory(self) -> Iterator[Row]:
         """What `om observe` holds in memory at once."""
         if self._is_quick:
@@ -303,6 +318,13 @@ class Bench:
             stores.fill_for_search(path, rows)
         return path
 
+    def _session(self, number: int) -> Path:
+        """A transcript of a megabyte, of a session of its own."""
+        path = self._folder / f"session-{number}.jsonl"
+        if not path.exists():
+            transcripts.write(path, _MB, seed=number, session=f"{number:08}-0000-4000-8000-000000000001")
+        return path
+
     def _transcript(self, megabytes: int) -> Path:
         path = self._folder / f"{megabytes}.jsonl"
         if not path.exists():
@@ -313,8 +335,22 @@ class Bench:
     def names(cls) -> dict[str, Callable[[Bench], Iterator[Row]]]:
         """The benchmarks by name, in the order of the table."""
         reading = (cls.start, cls.context, cls.hook, cls.reads, cls.upkeep, cls.recall)
-        writing = (cls.index, cls.observe, cls.small, cls.memory, cls.again, cls.background, cls.size, cls.peers)
+        writing = (
+            cls.index,
+            cls.observe,
+            cls.small,
+            cls.several,
+            cls.memory,
+            cls.again,
+            cls.background,
+            cls.size,
+            cls.peers,
+        )
         return {each.__name__: each for each in (*reading, *writing)}
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _parse(path: Path) -> Cost:

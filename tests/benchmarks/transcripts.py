@@ -45,11 +45,11 @@ _TOLD = (
 )
 
 
-def write(path: Path, size: int, *, seed: int = 1) -> None:
+def write(path: Path, size: int, *, seed: int = 1, session: str = SESSION) -> None:
     """Writes a transcript of about `size` bytes, at least one turn."""
     with path.open("w", encoding="utf-8") as file:
         written = 0
-        for line in lines(seed):
+        for line in lines(seed, session=session):
             file.write(line)
             written += len(line)
             if written >= size and line.startswith('{"type":"system"'):
@@ -65,9 +65,9 @@ def grow(path: Path, *, seed: int) -> None:
                 return
 
 
-def lines(seed: int) -> Iterator[str]:
+def lines(seed: int, *, session: str = SESSION) -> Iterator[str]:
     """Records without end; a turn ends with a `system` record."""
-    writer = _Writer(Random(seed))
+    writer = _Writer(Random(seed), session)
     while True:
         yield from writer.turn()
 
@@ -75,8 +75,9 @@ def lines(seed: int) -> Iterator[str]:
 class _Writer:
     """Writes one session, a second per record."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, session: str) -> None:
         self._random = random
+        self._session = session
         self._at = _BEGIN + timedelta(days=random.randrange(300))
         self._parent: str | None = None
 
@@ -164,7 +165,7 @@ class _Writer:
             "isSidechain": False,
             "userType": "external",
             "cwd": PROJECT,
-            "sessionId": SESSION,
+            "sessionId": self._session,
             "version": "2.1.0",
             "gitBranch": "main",
             "uuid": uuid,

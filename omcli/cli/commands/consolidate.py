@@ -16,6 +16,7 @@ from omcli.cli.options import (
     BestEffortOption,
     DryRunOption,
     EstimateOption,
+    JobsOption,
     ModelOption,
     ObserverOption,
     VerifyOption,
@@ -33,6 +34,7 @@ from omcli.cli.reports import (
     report_projects,
 )
 from omcli.operations.clock import days
+from omcli.wiring.inputs import read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,6 +83,7 @@ def consolidate(
     verify: VerifyOption = False,
     again: AgainOption = False,
     estimate: EstimateOption = False,
+    jobs: JobsOption = None,
     tolerant: BestEffortOption = False,
 ) -> None:
     """Maintain the memory, daily or after a session has ended.
@@ -104,7 +107,7 @@ def consolidate(
     store nor anything to read, nothing is created and the exit code is 0.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
-    run.apply_options({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
+    run.apply_options({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after), "jobs": jobs})
     _check(session, place, notes, no_places=no_places)
     if estimate:
         _estimate(run, session, place, no_places=no_places)
@@ -116,8 +119,7 @@ def consolidate(
         _plan(run, agenda)
         return
     done = _done(run, agenda)
-    _report_errors(run, done.failures, is_tolerant=tolerant)
-    _report(run, done, unchanged)
+    _report(run, done, unchanged, is_tolerant=tolerant)
     _end(run, done, is_all=bool(place) and not unchanged, is_tolerant=tolerant)
 
 
@@ -182,7 +184,9 @@ def _done(run: Run, agenda: ConsolidateInput) -> ConsolidateReport:
         make, agenda = run.deps_or_empty, replace(agenda, backups=0)
     can = check_models(make, Due(), observer=run.observer, reflector=run.reflector, caught=(OmError,))
     try:
-        return consolidate(agenda, can.deps, missing=can.missing)
+        with read_ahead(run.wiring, [source.input for source in agenda.sources], can.deps, observes=True) as given:
+            sources = [replace(source, input=each) for source, each in zip(agenda.sources, given, strict=True)]
+            return consolidate(replace(agenda, sources=sources), can.deps, missing=can.missing)
     except LaneTaken:
         run.console.note("another `om consolidate` is running; nothing was done")
         raise Exit(TryAgain.exit_code) from None
@@ -203,7 +207,8 @@ def _report_errors(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) 
         tell(error, about=about)
 
 
-def _report(run: Run, done: ConsolidateReport, unchanged: int) -> None:
+def _report(run: Run, done: ConsolidateReport, unchanged: int, *, is_tolerant: bool) -> None:
+    _report_errors(run, done.failures, is_tolerant=is_tolerant)
     if run.json:
         run.output.document(_as_dict(done, unchanged))
     else:

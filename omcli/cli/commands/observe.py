@@ -14,6 +14,7 @@ from omcli.cli.options import (
     BaseUrlOption,
     BestEffortOption,
     EstimateOption,
+    JobsOption,
     ModelOption,
     ObserverOption,
     VerifyOption,
@@ -24,10 +25,10 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.cli.reports import file_as_dict, file_summary, note_unused_key, warn_of_spool
-from omcli.wiring.inputs import STDIN, open_spool
+from omcli.wiring.inputs import STDIN, open_spool, read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from omcli.memory.observation import Observation
     from omcli.operations.deps import Deps
@@ -67,6 +68,7 @@ def observe(
     verify: VerifyOption = False,
     again: AgainOption = False,
     estimate: EstimateOption = False,
+    jobs: JobsOption = None,
     tolerant: BestEffortOption = False,
 ) -> None:
     """Read transcripts and print the new observations.
@@ -91,6 +93,7 @@ def observe(
     _check_modes(later=later, background=background, estimate=estimate)
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
+    run.apply_options({"jobs": jobs})
     session = run.session_or_new(session)
     if estimate:
         _estimate(run, files, format_, session)
@@ -100,17 +103,16 @@ def observe(
     with run.output.optional():  # store messages even if the reader of stdout goes away
         deps, failed = _deps(run, later=later, is_tolerant=tolerant or background)
         waits = later or background or failed is not None
-        for report in _start(inputs, deps, session, each=None if waits else shown.each_row):
-            shown.report(report)
-            if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
-                break
+        with read_ahead(run.wiring, inputs, deps, observes=not waits) as given:
+            for report in _start(given, deps, session, each=None if waits else shown.each_row):
+                if not shown.report(report):
+                    break
         shown.note_rest(len(inputs))
         if background:
             from omcli.cli.background import leave, model_arguments, worker_as_dict
 
             words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify, again=again)
             shown.worker = worker_as_dict(leave(run, deps, shown.sessions, words, unable=failed))
-        note_unused_key(run)
         shown.finish(failed)
 
 
@@ -122,10 +124,14 @@ def _check_modes(*, later: bool, background: bool, estimate: bool) -> None:
 
 
 def _inputs(run: Run, files: list[str] | None, format_name: str | None, session: str | None) -> list[FileInput]:
-    from omcli.operations.ingest.files import FileInput
+    from omcli.operations.ingest.files import FileInput, InputFile
 
     opened = partial(run.wiring.transcript, format_name=format_name, session=session)
-    return [FileInput(name=name, open=partial(opened, name)) for name in files or [STDIN]]
+    file = partial(InputFile, format_name=format_name, session=session)
+    return [
+        FileInput(name=name, open=partial(opened, name), file=None if name == STDIN else file(path=name))
+        for name in files or [STDIN]
+    ]
 
 
 def _estimate(run: Run, files: list[str] | None, format_name: str | None, session: str | None) -> None:
@@ -166,7 +172,7 @@ def _with_spool(run: Run, deps: Deps) -> Deps:
 
 
 def _start(
-    inputs: list[FileInput], deps: Deps, session: str | None, *, each: Callable[[Observation], None] | None
+    inputs: Sequence[FileInput], deps: Deps, session: str | None, *, each: Callable[[Observation], None] | None
 ) -> Iterator[FileReport]:
     """Return an iterator over the reports. It ingests an input at each step, and also observes it unless `each` is
     None.
@@ -200,8 +206,10 @@ class _ReportOutput:
         stored = (report for report in self._reports if report.spooled_for is None)
         return [session_id for report in stored for session_id in report.sessions]
 
-    def report(self, report: FileReport) -> None:
-        """Print a report and its error. With `--json`, keep the report and its rows for the document."""
+    def report(self, report: FileReport) -> bool:
+        """Print a report and its error. With `--json`, keep the report and its rows for the document. Return False if
+        its error would occur again with the next input.
+        """
         self._reports.append(report)
         if self._run.json:
             self._documents.append(file_as_dict(report, self._rows))
@@ -214,6 +222,7 @@ class _ReportOutput:
             tell(report.error, about=report.path)
         if report.spooled_for is not None:
             warn_of_spool(self._run, report.spooled_for, about=report.path)
+        return report.error is None or isinstance(report.error, _OF_ONE_INPUT)
 
     def note_rest(self, inputs: int) -> None:
         """Print a note if fewer reports than inputs were received."""
@@ -221,12 +230,13 @@ class _ReportOutput:
             self._run.console.note(f"{counted(left, 'more input')} not read: the store failed")
 
     def finish(self, failed: OmError | None) -> None:
-        """Raise Exit with the code of the decisive error, if any. With `--json`, print the document first, unless all
-        inputs failed and gave no session.
+        """Print the last note and raise Exit with the code of the decisive error, if any. With `--json`, print the
+        document first, unless all inputs failed and gave no session.
 
         `failed` is the error of an unavailable model; errors of inputs take precedence. A bad input among good ones or
         a skipped line changes the exit code only with `--strict`.
         """
+        note_unused_key(self._run)
         reports = self._reports
         failures = [report.error for report in reports if report.error is not None]
         if self._is_tolerant:

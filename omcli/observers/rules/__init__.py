@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -12,7 +12,7 @@ from omcli.base import lazily
 from omcli.base.record import field, mutable_record, replace
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import KeptMessage, MessageKind, Role
-from omcli.memory.observation import Draft, Type
+from omcli.memory.observation import Draft, Observation, Type
 from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.agents import progress_drafts, report_drafts
 from omcli.observers.rules.people import other_drafts, prompt_drafts, with_work_importance
@@ -32,8 +32,15 @@ _MAX_EVENTS = 40
 """Number of tool results after which a turn is split at the next call, because unattended agents may work for hours."""
 
 
+_Update = Callable[[Iterable[Observation], Iterable[Draft], Iterable[StatusEvent]], tuple[Draft, ...]]
+
+
 class RuleObserver:
     """A deterministic observer that uses no model."""
+
+    def __init__(self, update: _Update = update_rows) -> None:
+        """`update` combines the context rows, the new rows and the status events of a batch."""
+        self._update = update
 
     def observe(self, batch: Batch) -> Observed:
         """Return the rows observed in a batch and the context rows that it changes, oldest first.
@@ -78,7 +85,7 @@ class RuleObserver:
 
             places = {kept.seq: place for place, kept in enumerate(batch.messages, 1)}
             drafts = joined_turns(drafts, defaultdict(int, places))
-        return Observed(drafts=update_rows(batch.context_rows, filter(sources.support, drafts), status_events))
+        return Observed(drafts=self._update(batch.context_rows, filter(sources.support, drafts), status_events))
 
 
 def _by_agent(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:

@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import chain
 
+from omcli.base import ignore
 from omcli.base.errors import OF_MODELS, PASSING, BadInput, OmError, SessionTaken, StoreDamaged
 from omcli.base.record import field, record, replace
-from omcli.memory.message import Image, Incoming, Message, MessageKind
+from omcli.memory.message import Image, Incoming, Message, MessageKind, TokenCounter
 from omcli.memory.session import Session
 from omcli.memory.transcript import (
     Bookmark,
@@ -38,11 +39,33 @@ _PICTURES = 16 << 20
 
 
 @record
+class SafeMessage:
+    """A message as it is stored, its tokens, and the number of secrets removed from it by rule."""
+
+    message: Message
+    tokens: int
+    redactions: Mapping[str, int]
+
+
+@record
+class InputFile:
+    """A file to read as a transcript, with the requested format and session."""
+
+    path: str
+    format_name: str | None = None
+    session: str | None = None
+
+
+@record
 class FileInput:
     """A transcript to ingest: its name in reports, and a function that opens it or raises an OmError."""
 
     name: str
     open: Callable[[], AbstractContextManager[Transcript]]
+    file: InputFile | None = None
+    """The file that is opened, or None if it is not a file or only this process may read it."""
+    known: Callable[[Message], SafeMessage | None] = ignore
+    """Return the `safe_message` of one of the transcript if it is known already."""
 
 
 @record
@@ -124,7 +147,7 @@ def ingest_files(
                 conversations = TranscriptSessions(
                     transcript, open_store=(target or deps).open_store, session=session, is_joined=is_joined
                 )
-                intake = MessageWriter(conversations, deps, target=target)
+                intake = MessageWriter(conversations, deps, target=target, known=entry.known)
                 try:
                     intake.append(entry.name)
                 finally:
@@ -201,9 +224,10 @@ class MessageWriter:
         *,
         target: StoreOrSpool | None = None,
         before: Mapping[str, Counter[int]] | None = None,
+        known: Callable[[Message], SafeMessage | None] = ignore,
     ) -> None:
         """Without a `target`, only the store takes messages. `before` maps each session that these messages continue to
-        the number of earlier occurrences of each message (`Identities.counted`).
+        the number of earlier occurrences of each message (`Identities.counted`). For `known` see `FileInput`.
         """
         self.new, self.known, self.spooled = TranscriptCounts(), TranscriptCounts(), TranscriptCounts()
         """Messages that are new, messages that were already stored, occur twice or were forgotten, and messages in the
@@ -221,7 +245,7 @@ class MessageWriter:
         """Bookmarks of this reading. Everything up to each of them is stored."""
         self.conversations = conversations
         self.target = target
-        self._deps, self._open_store = deps, (target or deps).open_store
+        self._deps, self._open_store, self._known_safe = deps, (target or deps).open_store, known
         self._identities: dict[str, Identities] = {
             session_id: conversations.identities(session_id, counts) for session_id, counts in (before or {}).items()
         }
@@ -340,20 +364,11 @@ class MessageWriter:
         return session_id
 
     def _incoming(self, session_id: str, message: Message) -> Incoming:
-        """Return the message to store: cleaned, without secrets, and without images if the observer takes none."""
-        redacted = redact(clean(message.text))
-        self.redactions.update(redacted.counts)
-        tool, name = _safe(message.tool), _safe(message.name)
-        kept = message
-        if (redacted.text, tool, name) != (message.text, message.tool, message.name):
-            kept = replace(message, text=redacted.text, tool=tool, name=name)
-        if kept.images:
-            takes, images = self._deps.observer.takes_images, list[Image]()
-            for image in kept.images:
-                media_type, content = _safe(image.media_type) or "", image.content if takes else None
-                images.append(replace(image, media_type=media_type, content=content))
-            kept = replace(kept, images=tuple(images))
-        return self._with_identity(session_id, kept, message, tokens=self._deps.counter.message(kept))
+        safe = self._known_safe(message) or safe_message(
+            message, self._deps.counter, takes_images=self._deps.observer.takes_images
+        )
+        self.redactions.update(safe.redactions)
+        return self._with_identity(session_id, safe.message, message, tokens=safe.tokens)
 
     def _with_identity(self, session_id: str, kept: Message, message: Message, *, tokens: int) -> Incoming:
         identities = self._identities.get(session_id)
@@ -363,6 +378,22 @@ class MessageWriter:
         identity, formerly = identities.with_earlier(message)
         key = printed_key(kept, identity)
         return Incoming(message=kept, identity=identity, key=key, tokens=tokens, formerly=formerly)
+
+
+def safe_message(message: Message, counter: TokenCounter, *, takes_images: bool) -> SafeMessage:
+    """Return the message to store: cleaned, without secrets, and without images if the observer takes none."""
+    redacted = redact(clean(message.text))
+    tool, name = _safe(message.tool), _safe(message.name)
+    kept = message
+    if (redacted.text, tool, name) != (message.text, message.tool, message.name):
+        kept = replace(message, text=redacted.text, tool=tool, name=name)
+    if kept.images:
+        images = list[Image]()
+        for image in kept.images:
+            media_type, content = _safe(image.media_type) or "", image.content if takes_images else None
+            images.append(replace(image, media_type=media_type, content=content))
+        kept = replace(kept, images=tuple(images))
+    return SafeMessage(message=kept, tokens=counter.message(kept), redactions=redacted.counts)
 
 
 def append_again(session: Session, messages: Iterable[Message], deps: Deps) -> int:
