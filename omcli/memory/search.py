@@ -40,8 +40,8 @@ class MessagePlace:
 
 @record
 class Passage:
-    """The line of a text (or the part of a long line) that contains the most words of a query, and where the words are
-    in it.
+    """The line of a text (or the part of a long line) that says most about a query, and where the query's words are in
+    it.
     """
 
     text: str
@@ -74,8 +74,17 @@ class SearchIndex(Protocol):
     def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
         """Return the rows at these positions that the query selects, in log order."""
 
-    def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
-        """Return the best line of each text; the first line if it has none of the words."""
+    def passages(
+        self,
+        texts: Sequence[str],
+        words: Sequence[str],
+        *,
+        weights: Mapping[str, float] | None = None,
+        why: bool = False,
+    ) -> tuple[Passage, ...]:
+        """Return the line of each text that contains the most words, or the most weight if words have `weights`; the
+        first line if the text has none of the words. If it is to say `why`, a line with a reason is preferred.
+        """
 
     def check(self, *, thoroughly: bool = False) -> None:
         """Raise IndexDamaged if the index has lost a part, or if reading all of it `thoroughly` fails."""

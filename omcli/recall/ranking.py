@@ -391,6 +391,10 @@ class Query:
         """
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
 
+    @property
+    def asks_why(self) -> bool:
+        return Type.DECISION in self.telling
+
     def missing(self, text: str) -> int:
         """Return the number of names and quotations (`exact`) that a text doesn't contain."""
         folded = " ".join(_folded(text).split()) if self.exact else ""

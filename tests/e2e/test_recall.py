@@ -340,6 +340,29 @@ class TestAnswers:
         assert answer.startswith("  → m")
         assert answer.endswith("] assistant: **Ready to merge** - only 15, the clock")
 
+    @pytest.mark.parametrize(
+        ("reply", "query", "line"),
+        [
+            pytest.param(
+                "Start the ferry and starting the ferries is in ferry.md.\nThe ferry was painted teal.",
+                "how do you start a teal ferry",
+                "The ferry was painted teal.",
+                id="forms of a word count once, and rare words most",
+            ),
+            pytest.param(
+                "The ferry stays painted teal in spring.\nA grey ferry fades because of the salt; teal does not.",
+                "why is the ferry painted teal",
+                "A grey ferry fades because of the salt; teal does not.",
+                id="why asks for a reason",
+            ),
+        ],
+    )
+    def test_the_line_of_a_reply_that_says_most_is_shown(self, om: Om, reply: str, query: str, line: str) -> None:
+        talk = Talk().user("Start with the ferry of the north.").user("The south ferry starts in May, painted.")
+        om("observe", "-q", stdin=talk.user("And the harbour?").assistant(reply).text())
+        found = json.loads(om("recall", query, "--json", "--kind", "message").stdout)["results"]
+        assert line in {each["text"] for each in found} | {each.get("answer", {}).get("text") for each in found}
+
     def test_a_call_is_shown_with_its_result_also_if_that_has_no_word_of_the_query(self, om: Om) -> None:
         talk = (
             Talk(session="5d0c6e0a-0000-4000-8000-0000000000cc")
