@@ -92,6 +92,13 @@ def texts(om: Om, *arguments: str) -> list[str]:
     return [result["text"] for result in om("recall", *arguments, "--json").document["results"]]
 
 
+def others(talk: Talk) -> Talk:
+    """Add calls, so that what follows is no neighbour of what was said before."""
+    for name in ("nets", "lamps", "bells", "sails", "oars"):
+        talk.call("Bash", {"command": f"ls {name}"}).result(f"{name}.txt")
+    return talk
+
+
 class TestFinding:
     @pytest.mark.parametrize(
         ("query", "wanted"),
@@ -109,6 +116,26 @@ class TestFinding:
     )
     def test_the_line_that_answers_comes_first(self, told: Om, query: str, wanted: str) -> None:
         assert wanted in texts(told, query)[0]
+
+    def test_what_an_agent_found_out_with_tools_counts_like_what_people_say(self, om: Om) -> None:
+        talk = others(Talk().user("The ferry is painted, and so is the harbour."))
+        talk.user("And now?").assistant("The ferry missed the harbour at dawn in fog.")
+        om("observe", "-q", stdin=talk.text())
+        first = om("recall", "why did the ferry miss the harbour at dawn", "--json").document["results"][0]
+        assert "missed the harbour" in first["answer"]["text"]
+
+    @pytest.mark.parametrize(
+        ("query", "wanted"), [("why did tying fail", "too short"), ("what else failed", "pier: not made: failed")]
+    )
+    def test_a_failure_ranks_first_by_what_failed_and_not_because_it_is_one(
+        self, om: Om, query: str, wanted: str
+    ) -> None:
+        talk = Talk().user("Moor the ferry.")
+        for name in ("harbour", "quay", "pier"):
+            talk.call("Bash", {"command": f"make {name}"}).result(f"{name}: not made: failed", is_error=True)
+        talk = others(talk).assistant("Tying the knots failed: they are too short.")
+        om("observe", "-q", stdin=talk.text())
+        assert wanted in texts(om, query)[0]
 
     def test_an_answer_is_found_that_shares_no_word_with_the_question(self, told: Om) -> None:
         found = texts(told, "what happens when the notifier restarts", "-n", "20")
