@@ -54,8 +54,8 @@ class SearchIndex(Protocol):
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return, for each word, up to `most` of the newest messages and of the newest rows with it. Only the query's
-        `session` counts, and what other sessions added between its first and last message or row may be included.
+        """Return, for each word, up to `most` of the newest messages and of the newest rows with it. Of the query, only
+        the `session` counts.
         """
 
     def size(self, query: LogQuery) -> int:

@@ -78,7 +78,8 @@ class SqliteSearchIndex(Table, SearchIndex):
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
         with self._database.reading() as connection:
             bounds = [_range(connection, table, query.session) for table in ("messages", "observations")]
-            return tuple(_match(connection, word, bounds, most=most) for word in words)
+            session = () if query.session is None else (codec.session_number(connection, query.session),)
+            return tuple(_match(connection, word, bounds, session, most=most) for word in words)
 
     def size(self, query: LogQuery) -> int:
         with self._database.reading() as connection:
@@ -170,22 +171,29 @@ def _range(connection: sqlite3.Connection, table: str, session: str | None) -> t
     return (first, last) if first is not None else (1, 0)
 
 
-def _match(connection: sqlite3.Connection, word: str, bounds: Sequence[tuple[int, int]], *, most: int) -> WordMatch:
+def _match(
+    connection: sqlite3.Connection,
+    word: str,
+    bounds: Sequence[tuple[int, int]],
+    session: tuple[int | None, ...],
+    *,
+    most: int,
+) -> WordMatch:
     found, count = [], 0.0
     for (table, (source, _)), (first, last) in zip(dialect.INDEXES.items(), bounds, strict=True):
-        query = (_with_mark(source), word) if not word.isalnum() else (dialect.with_word(table), _word_query([word]))
-        newest = connection.execute(query[0], (query[1], first, last, most))
+        searched_in, value = (table, _word_query([word])) if word.isalnum() else (source, word)
+        has_word = f"{table} MATCH ?" if word.isalnum() else "instr(text, ?) > 0"
+        of_session = f" AND (SELECT session FROM {source} AS s WHERE s.{_KEYS[source]} = {searched_in}.rowid) = ?"
+        newest = connection.execute(
+            f"SELECT rowid FROM {searched_in} WHERE {has_word} AND rowid BETWEEN ? AND ?"
+            f"{of_session if session else ''} ORDER BY rowid DESC LIMIT ?",
+            (value, first, last, *session, most),
+        )
         numbers = [number for (number,) in newest]
         searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
         count += len(numbers) * (last - first + 1) / searched if numbers else 0
         found.append(frozenset(numbers))
     return WordMatch(messages=found[0], rows=found[1], count=count)
-
-
-def _with_mark(table: str) -> str:
-    """Return the query for the highest numbers of texts that contain a symbol, between two numbers."""
-    key = _KEYS[table]
-    return f"SELECT {key} FROM {table} WHERE instr(text, ?) > 0 AND {key} BETWEEN ? AND ? ORDER BY {key} DESC LIMIT ?"
 
 
 def _word_query(words: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from tests.conftest import Om
 from tests.contract.keeping import keep
 from tests.e2e.terminals import on_terminal
 from tests.e2e.transcripts import Talk
-from tests.material import NOW, row, said
+from tests.material import NOW, call, row, said
 
 QUEUE = (
     Talk(session="5d0c6e0a-0000-4000-8000-0000000000aa", cwd="/home/ada/parcel")
@@ -253,6 +253,13 @@ class TestSelecting:
             keep(store, said("the old tide", at="2020-01-01T00:00:00.000Z"))
             keep(store, *(said(f"tide {number}", at=NOW) for number in range(10_500)), to="t")
         assert texts(om, "tide", "--until", "2021-01-01") == ["the old tide"]
+
+    def test_other_sessions_that_run_at_the_same_time_take_no_places(self, om: Om) -> None:
+        with SqliteStore.open(om.db, wait=1) as store:
+            keep(store, said("The gate of the lock is teal."), *(said(f"Boat {number} is in.") for number in range(5)))
+            keep(store, *(said(f"teal gate colour {number}") for number in range(400)), to="t")
+            keep(store, *(call(str(number), text='{"command": "echo teal gate colour"}') for number in range(20)))
+        assert texts(om, "teal gate colour", "--session", "s")[0] == "The gate of the lock is teal."
 
     def test_kinds_include_messages(self, told: Om) -> None:
         kinds = {each["kind"] for each in told("recall", "outbox", "--kind", "message", "--json").document["results"]}
