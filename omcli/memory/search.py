@@ -40,8 +40,8 @@ class MessagePlace:
 
 @record
 class Passage:
-    """The line of a text (or the part of a long line) that contains the most words of a query, and where the words are
-    in it.
+    """The line of a text (or the part of a long line) that says most about a query, and where the query's words are in
+    it.
     """
 
     text: str
@@ -54,8 +54,8 @@ class SearchIndex(Protocol):
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return, for each word, up to `most` of the newest messages and of the newest rows with it. Of the
-        query, only `session` is used; what other sessions added between its first and last text may be included.
+        """Return, for each word, up to `most` of the newest messages and of the newest rows with it. Of the query, only
+        the `session` counts.
         """
 
     def size(self, query: LogQuery) -> int:
@@ -74,8 +74,17 @@ class SearchIndex(Protocol):
     def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
         """Return the rows at these positions that the query selects, in log order."""
 
-    def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
-        """Return the best line of each text; the first line if it has none of the words."""
+    def passages(
+        self,
+        texts: Sequence[str],
+        words: Sequence[str],
+        *,
+        weights: Mapping[str, float] | None = None,
+        why: bool = False,
+    ) -> tuple[Passage, ...]:
+        """Return the line of each text that contains the most words, or the most weight if words have `weights`; the
+        first line if the text has none of the words. If it is to say `why`, a line with a reason is preferred.
+        """
 
     def check(self, *, thoroughly: bool = False) -> None:
         """Raise IndexDamaged if the index has lost a part, or if reading all of it `thoroughly` fails."""

@@ -121,7 +121,9 @@ def recall(
             raise
         renew()
         found, words = find()
-    results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
+    results = _with_later(
+        _results(store, query, words, found[: limit * (_COMPARED if query.exact else 1)], limit=limit)
+    )
     if around:
         return tuple(_with_context(store, each, around) for each in results)
     return _answer_all(store, query, words, results) if with_answers else results
@@ -207,7 +209,9 @@ def _find(
         most_matches, most = most_matches * _WIDER, most * _WIDER
 
 
-def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[RecallResult, ...]:
+def _results(
+    store: Store, query: Query, words: Sequence[Word], found: Sequence[Match], *, limit: int
+) -> tuple[RecallResult, ...]:
     """Return the best `limit` matches as results, the best first. Each name or quotation of the query that a match
     doesn't contain exactly halves the match's score.
     """
@@ -223,8 +227,13 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
                 (text, RecallResult(score=score, words=match.words, row=row, position=position, message=kept))
             )
     best = sorted(results, key=lambda each: each[1].score, reverse=True)[:limit]
-    passages = store.index.passages([text for text, _ in best], query.words)
+    passages = _passages(store, query, words, [text for text, _ in best])
     return tuple(replace(result, passage=passage) for (_, result), passage in zip(best, passages, strict=True))
+
+
+def _passages(store: Store, query: Query, words: Sequence[Word], texts: Sequence[str]) -> tuple[Passage, ...]:
+    weights = {word.text: word.weight for word in words}
+    return store.index.passages(texts, query.words, weights=weights, why=query.asks_why)
 
 
 def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
@@ -249,7 +258,7 @@ def _answer_all(
         if most or asked[seq].is_call:
             chosen[seq] = max(reply for reply in replies if weights[reply] >= most * _LAST)
     found = store.messages.by_seq(chosen.values())
-    passages = store.index.passages([kept.message.text for kept in found], query.words)
+    passages = _passages(store, query, words, [kept.message.text for kept in found])
     answers = {kept.seq: (kept, passage) for kept, passage in zip(found, passages, strict=True)}
     return tuple(_answered(result, words, answers.get(chosen.get(_seq(result), 0))) for result in results)
 

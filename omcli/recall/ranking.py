@@ -4,12 +4,13 @@ The weight of a word is the square root of its rarity (its inverse document freq
 The score of a message is the sum over the words of the query. A turn may borrow a word from a turn among the four
 messages on either side, because a question and its answer rarely share their words. A borrowed word counts less, the
 more tokens lie between the two; of several occurrences, the best one counts. Calls and results of tools neither lend
-nor borrow. Words in long texts count less, as in BM25. Words of agents and tools count half, and so does the sum for
-one of their messages.
+nor borrow. Words in long texts count less, as in BM25. The sum for a message of an agent or tool counts half, and so do
+its words, except those that an agent says in a session in which it used tools: it tells what it found and did.
 
 The best row of a message adds 0.3 of its own score to the message. Rows score four times as much if they are lasting
-wishes or rules, decisions when the query asks why, or failures and blockers when it asks what went wrong. A row is
-shown in place of its only message, or of the call that it is about, if it contains the same words of the query.
+wishes or rules, decisions when the query asks why, or failures and blockers when it asks what went wrong; but not for a
+word such as "fail", which any failure may contain, if others say what failed. A row is shown in place of its only
+message, or of the call that it is about, if it contains the same words of the query.
 
 If there are vectors, the 20 messages and the 20 rows nearest to the query in meaning have a nearness, from 1 for the
 first to 0 for the last. Messages lend it to their neighbours if the query is a question. The ranking by nearness and
@@ -145,7 +146,7 @@ def rank(
     unless `with_messages`. What contains no word of the query is a match only if the query is a question, or if the
     match has a nearness.
     """
-    worths = {logged.position: _row_worth(words, logged, query.telling) for logged in rows}
+    worths = {logged.position: _row_worth(words, logged, query) for logged in rows}
     messages = _worth_of_messages(words, places)
     of_message: dict[int, list[Logged]] = defaultdict(list)
     alone: list[Logged] = []
@@ -271,10 +272,12 @@ def _message_match(
     return Match(score=score, words=found, seq=seq, row=row, nearness=nearness)
 
 
-def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type]) -> float:
+def _row_worth(words: Sequence[Word], logged: Logged, query: Query) -> float:
     row = logged.observation
-    weight = sum(word.weight for word in words if logged.position in word.rows)
-    return weight * _length_weight(row.tokens) * (_OF_RULE if row.type in telling else 1)
+    times = _OF_RULE if row.type in query.telling else 1
+    once = query.failing_words if row.type in _TROUBLE else ()
+    said = (word for word in words if logged.position in word.rows)
+    return sum(word.weight * (1 if word.text in once else times) for word in said) * _length_weight(row.tokens)
 
 
 def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) -> dict[int, float]:
@@ -282,8 +285,9 @@ def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) ->
     reduced by the distance, in a neighbour, times the weight of the role.
     """
     worths: dict[int, float] = {}
+    working = {place.session for place in places if not place.is_turn}
     for day in _days(places):
-        said = [_said(words, place) for place in day]
+        said = [_said(words, place, full=place.is_turn and place.session in working) for place in day]
         best: list[dict[str, float]] = [{} for _ in day]
         for at, near, share in _near(day, said):
             found = best[near]
@@ -313,12 +317,12 @@ def _near(day: Sequence[MessagePlace], lent: Sequence[object]) -> Iterator[tuple
                 yield at, near, _NEAR / (_NEAR + abs(offset[at] - offset[near]))
 
 
-def _said(words: Sequence[Word], place: MessagePlace) -> dict[str, float]:
-    """Return the score of each word that a message contains."""
+def _said(words: Sequence[Word], place: MessagePlace, *, full: bool) -> dict[str, float]:
+    """Return the score of each word that a message contains. Words of agents and tools count half, unless `full`."""
     seq = place.seq
     found = {word.text: word.weight for word in words if seq in word.messages}
     if found:
-        factor = _length_weight(place.tokens) * _role_weight(place)
+        factor = _length_weight(place.tokens) * (1 if full else _role_weight(place))
         found = {word: weight * factor for word, weight in found.items()}
     return found
 
@@ -391,6 +395,16 @@ class Query:
         only looks for texts that contain these.
         """
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
+
+    @property
+    def asks_why(self) -> bool:
+        return Type.DECISION in self.telling
+
+    @property
+    def failing_words(self) -> frozenset[str]:
+        """Words such as "fail", which any failure may contain; none if the query doesn't say what failed."""
+        found = frozenset(filter(_WRONG.fullmatch, self.words))
+        return frozenset() if COMMON_WORDS.issuperset(set(self.words) - found) else found
 
     def missing(self, text: str) -> int:
         """Return the number of names and quotations (`exact`) that a text doesn't contain."""

@@ -168,11 +168,6 @@ def list_of(column: str) -> str:
     return f"json_group_array({column})"
 
 
-def with_word(table: str) -> str:
-    """Return the query for the highest numbers, within a range, of texts that contain a word."""
-    return f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
-
-
 def merge_index(connection: sqlite3.Connection, table: str) -> None:
     """Remove deleted words from the file of an index, in which they stay until FTS5 merges segments."""
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")

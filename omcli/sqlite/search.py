@@ -37,6 +37,8 @@ _LEADS = lazily(r"^#{1,6}\s|^\*\*[^*]*\*\*$|[:?]\W{0,3}$")
 """Matches Markdown headings, lines that are bold as a whole, and lines that end with a colon or a question mark, which
 up to three marks such as `**` may follow.
 """
+_REASON = lazily(r"(?i)\b(?:because|why|reasons?|since|due to|caused? by|weil|wegen|parce que?|porque|omdat)\b")
+"""Matches a word that introduces a reason."""
 _AROUND = ("\x02", "\x03")
 _LATEST_ANSWER = 400
 """Number of messages of a session after a question or call among which to look for answers: more than an agent usually
@@ -79,7 +81,8 @@ class SqliteSearchIndex(Table, SearchIndex):
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
         with self._database.reading() as connection:
             bounds = [_range(connection, table, query.session) for table in ("messages", "observations")]
-            return tuple(_match(connection, word, bounds, most=most) for word in words)
+            session = () if query.session is None else (codec.session_number(connection, query.session),)
+            return tuple(_match(connection, word, bounds, session, most=most) for word in words)
 
     def size(self, query: LogQuery) -> int:
         with self._database.reading() as connection:
@@ -122,13 +125,24 @@ class SqliteSearchIndex(Table, SearchIndex):
         with self._database.reading() as connection:
             return rows.by_query(connection, query, dialect.as_list(positions))
 
-    def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
-        best: dict[int, Passage] = {}
+    def passages(
+        self,
+        texts: Sequence[str],
+        words: Sequence[str],
+        *,
+        weights: Mapping[str, float] | None = None,
+        why: bool = False,
+    ) -> tuple[Passage, ...]:
+        best: dict[int, tuple[float, Passage]] = {}
+        beginnings = [(_beginning(word), 1.0 if weights is None else weights[word]) for word in words]
         lines = [(number, line) for number, text in enumerate(texts) for line in _lines(text, words)]
         for number, passage in _passages(lines, words):
-            if number not in best or _word_count(passage) > _word_count(best[number]):
-                best[number] = passage
-        return tuple(best.get(number) or _passage(_first_line(text), ()) for number, text in enumerate(texts))
+            worth = _passage_worth(passage, beginnings, why=why)
+            if number not in best or worth > best[number][0]:
+                best[number] = worth, passage
+        return tuple(
+            best[number][1] if number in best else _passage(_first_line(text), ()) for number, text in enumerate(texts)
+        )
 
     def check(self, *, thoroughly: bool = False) -> None:
         with self._database.writing() if thoroughly else self._database.reading() as connection:
@@ -160,22 +174,29 @@ def _range(connection: sqlite3.Connection, table: str, session: str | None) -> t
     return (first, last) if first is not None else (1, 0)
 
 
-def _match(connection: sqlite3.Connection, word: str, bounds: Sequence[tuple[int, int]], *, most: int) -> WordMatch:
+def _match(
+    connection: sqlite3.Connection,
+    word: str,
+    bounds: Sequence[tuple[int, int]],
+    session: tuple[int | None, ...],
+    *,
+    most: int,
+) -> WordMatch:
     found, count = [], 0.0
     for (table, (source, _)), (first, last) in zip(dialect.INDEXES.items(), bounds, strict=True):
-        query = (_with_mark(source), word) if not word.isalnum() else (dialect.with_word(table), _word_query([word]))
-        newest = connection.execute(query[0], (query[1], first, last, most))
+        searched_in, value = (table, _word_query([word])) if word.isalnum() else (source, word)
+        has_word = f"{table} MATCH ?" if word.isalnum() else "instr(text, ?) > 0"
+        of_session = f" AND (SELECT session FROM {source} AS s WHERE s.{_KEYS[source]} = {searched_in}.rowid) = ?"
+        newest = connection.execute(
+            f"SELECT rowid FROM {searched_in} WHERE {has_word} AND rowid BETWEEN ? AND ?"
+            f"{of_session if session else ''} ORDER BY rowid DESC LIMIT ?",
+            (value, first, last, *session, most),
+        )
         numbers = [number for (number,) in newest]
         searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
         count += len(numbers) * (last - first + 1) / searched if numbers else 0
         found.append(frozenset(numbers))
     return WordMatch(messages=found[0], rows=found[1], count=count)
-
-
-def _with_mark(table: str) -> str:
-    """Return the query for the highest numbers, within a range, of texts that contain a symbol."""
-    key = _KEYS[table]
-    return f"SELECT {key} FROM {table} WHERE instr(text, ?) > 0 AND {key} BETWEEN ? AND ? ORDER BY {key} DESC LIMIT ?"
 
 
 def _word_query(words: Iterable[str]) -> str:
@@ -209,9 +230,9 @@ def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
 
 def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
     """Yield the first `_MOST_LINES` lines of a text that may contain a form of one of the words, each as `_with_rest`
-    returns it. Forms of a word differ only at its end.
+    returns it.
     """
-    beginnings = [folded[: max(_LEAST_LETTERS, len(folded) - _ENDING)] for folded in map(_folded, words)]
+    beginnings = [*map(_beginning, words)]
     lines = text.splitlines()
     may_have = (at for at, line in enumerate(lines) if any(beginning in _folded(line) for beginning in beginnings))
     for at in islice(may_have, _MOST_LINES):
@@ -229,6 +250,12 @@ def _with_rest(lines: Sequence[str], at: int) -> str:
                 break
             found = f"{found} {line.strip()}".rstrip()
     return found
+
+
+def _beginning(word: str) -> str:
+    """Return what the forms of a word have in common, because they differ only at the end."""
+    folded = _folded(word)
+    return folded[: max(_LEAST_LETTERS, len(folded) - _ENDING)]
 
 
 def _folded(text: str) -> str:
@@ -281,8 +308,14 @@ def _found(line: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield from (found.span() for found in re.finditer(re.escape(word), line, re.IGNORECASE))
 
 
-def _word_count(passage: Passage) -> int:
-    return len({passage.text[begins:ends].lower() for begins, ends in passage.words})
+def _passage_worth(passage: Passage, beginnings: Sequence[tuple[str, float]], *, why: bool) -> float:
+    """Return the weight of the words that a passage contains, each once and in any form. If it is to say `why`, a
+    reason weighs as much as the heaviest word.
+    """
+    forms = {_folded(passage.text[begins:ends]) for begins, ends in passage.words}
+    worth = sum(weight for beginning, weight in beginnings if any(form.startswith(beginning) for form in forms))
+    gives_reason = why and _REASON.search(passage.text)
+    return worth + (max(weight for _, weight in beginnings) if gives_reason else 0)
 
 
 def _first_line(text: str) -> str:

@@ -98,10 +98,13 @@ class TestMatch:
     def test_only_the_numbers_of_a_session_are_searched(self, store: Store) -> None:
         keep(store, said("tide one"))
         keep(store, said("tide two"), to="t")
+        keep(store, said("tide three"))
+        assert with_word(store, "tide", session="s") == [1, 3]
         assert with_word(store, "tide", session="t") == [2]
+        assert store.index.match(["tide"], LogQuery(session="s"), most=1)[0].messages == {3}
         assert with_word(store, "tide", session="unknown") == []
         assert store.index.size(LogQuery(session="t")) == 1
-        assert store.index.size(LogQuery()) == 2
+        assert store.index.size(LogQuery()) == 3
         assert store.index.size(LogQuery(session="unknown")) == 0
 
     @given(st.text(max_size=40))

@@ -15,7 +15,7 @@ from tests.conftest import Om
 from tests.contract.keeping import keep
 from tests.e2e.terminals import on_terminal
 from tests.e2e.transcripts import Talk
-from tests.material import NOW, row, said
+from tests.material import NOW, call, row, said
 
 QUEUE = (
     Talk(session="5d0c6e0a-0000-4000-8000-0000000000aa", cwd="/home/ada/parcel")
@@ -94,6 +94,13 @@ def texts(om: Om, *arguments: str) -> list[str]:
     return [result["text"] for result in om("recall", *arguments, "--json").document["results"]]
 
 
+def others(talk: Talk) -> Talk:
+    """Add calls, so that what follows is no neighbour of what was said before."""
+    for name in ("nets", "lamps", "bells", "sails", "oars"):
+        talk.call("Bash", {"command": f"ls {name}"}).result(f"{name}.txt")
+    return talk
+
+
 class TestFinding:
     @pytest.mark.parametrize(
         ("query", "wanted"),
@@ -111,6 +118,26 @@ class TestFinding:
     )
     def test_the_line_that_answers_comes_first(self, told: Om, query: str, wanted: str) -> None:
         assert wanted in texts(told, query)[0]
+
+    def test_what_an_agent_found_out_with_tools_counts_like_what_people_say(self, om: Om) -> None:
+        talk = others(Talk().user("The ferry is painted, and so is the harbour."))
+        talk.user("And now?").assistant("The ferry missed the harbour at dawn in fog.")
+        om("observe", "-q", stdin=talk.text())
+        first = om("recall", "why did the ferry miss the harbour at dawn", "--json").document["results"][0]
+        assert "missed the harbour" in first["answer"]["text"]
+
+    @pytest.mark.parametrize(
+        ("query", "wanted"), [("why did tying fail", "too short"), ("what else failed", "pier: not made: failed")]
+    )
+    def test_a_failure_ranks_first_by_what_failed_and_not_because_it_is_one(
+        self, om: Om, query: str, wanted: str
+    ) -> None:
+        talk = Talk().user("Moor the ferry.")
+        for name in ("harbour", "quay", "pier"):
+            talk.call("Bash", {"command": f"make {name}"}).result(f"{name}: not made: failed", is_error=True)
+        talk = others(talk).assistant("Tying the knots failed: they are too short.")
+        om("observe", "-q", stdin=talk.text())
+        assert wanted in texts(om, query)[0]
 
     def test_an_answer_is_found_that_shares_no_word_with_the_question(self, told: Om) -> None:
         found = texts(told, "what happens when the notifier restarts", "-n", "20")
@@ -229,6 +256,13 @@ class TestSelecting:
             keep(store, *(said(f"tide {number}", at=NOW) for number in range(10_500)), to="t")
         assert texts(om, "tide", "--until", "2021-01-01") == ["the old tide"]
 
+    def test_other_sessions_that_run_at_the_same_time_take_no_places(self, om: Om) -> None:
+        with SqliteStore.open(om.db, wait=1) as store:
+            keep(store, said("The gate of the lock is teal."), *(said(f"Boat {number} is in.") for number in range(5)))
+            keep(store, *(said(f"teal gate colour {number}") for number in range(400)), to="t")
+            keep(store, *(call(str(number), text='{"command": "echo teal gate colour"}') for number in range(20)))
+        assert texts(om, "teal gate colour", "--session", "s")[0] == "The gate of the lock is teal."
+
     def test_kinds_include_messages(self, told: Om) -> None:
         kinds = {each["kind"] for each in told("recall", "outbox", "--kind", "message", "--json").document["results"]}
         assert kinds == {"message"}
@@ -341,6 +375,29 @@ class TestAnswers:
         assert asked.endswith("Which pull requests are ready to merge?")
         assert answer.startswith("  → m")
         assert answer.endswith("] assistant: **Ready to merge** - only 15, the clock")
+
+    @pytest.mark.parametrize(
+        ("reply", "query", "line"),
+        [
+            pytest.param(
+                "Start the ferry and starting the ferries is in ferry.md.\nThe ferry was painted teal.",
+                "how do you start a teal ferry",
+                "The ferry was painted teal.",
+                id="forms of a word count once, and rare words most",
+            ),
+            pytest.param(
+                "The ferry stays painted teal in spring.\nA grey ferry fades because of the salt; teal does not.",
+                "why is the ferry painted teal",
+                "A grey ferry fades because of the salt; teal does not.",
+                id="why asks for a reason",
+            ),
+        ],
+    )
+    def test_the_line_of_a_reply_that_says_most_is_shown(self, om: Om, reply: str, query: str, line: str) -> None:
+        talk = Talk().user("Start with the ferry of the north.").user("The south ferry starts in May, painted.")
+        om("observe", "-q", stdin=talk.user("And the harbour?").assistant(reply).text())
+        found = json.loads(om("recall", query, "--json", "--kind", "message").stdout)["results"]
+        assert line in {each["text"] for each in found} | {each.get("answer", {}).get("text") for each in found}
 
     def test_a_call_is_shown_with_its_result_also_if_that_has_no_word_of_the_query(self, om: Om) -> None:
         talk = (
