@@ -331,7 +331,7 @@ def _cut_run(text: str) -> str:
     """Shorten text that is too long for a row because it has no spaces."""
     if len(text) <= _MAX_RUN:
         return text
-    return cut(text, _MAX_RUN).replace("…", "[a long text without spaces]", 1)
+    return cut(text, _MAX_RUN).removesuffix("…") + "[a long text without spaces]"
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:

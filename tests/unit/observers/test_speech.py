@@ -302,6 +302,19 @@ def test_narration_on_the_way_gives_no_row_but_findings_do() -> None:
     assert not any("Let me look" in text or "I'll fix" in text for text in texts)
 
 
+def test_a_hint_for_a_case_is_kept_but_an_offer_is_not() -> None:
+    """Both begin with "if you want", and only one tells something."""
+    talk = Talk().user("Add a cache").tool("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"}, "ok")
+    talk.agent(
+        "The cache is in `tides.py`. If you need more room, set CACHE_ROOM=big. If you want, I can add `cache.toml`."
+        " I'll use SQLite for it because it is simple."
+    )
+    texts = "\n".join(talk.texts())
+    assert "CACHE_ROOM=big" in texts
+    assert "SQLite" in texts
+    assert "cache.toml" not in texts
+
+
 def test_a_blocker_is_open() -> None:
     """S0.24: errors and what is missing."""
     talk = Talk().user("Deploy it").agent("I built the image. I cannot push: the registry requires your credentials.")
@@ -459,6 +472,12 @@ def test_a_prompt_that_is_one_long_run_still_says_something(said: str) -> None:
     shown = row.text.removeprefix("User: ")
     assert 20 < len(shown) <= 1300
     assert shown[:60] == said[:60] or "[a long text without spaces]" in shown
+
+
+def test_the_note_of_a_cut_stands_where_the_text_was_cut() -> None:
+    """An ellipsis that the person wrote stays."""
+    row = Talk().user("look… " + "x" * 3000).observed()[0]
+    assert row.text == "User: look… [a long text without spaces]"
 
 
 @pytest.mark.parametrize(
