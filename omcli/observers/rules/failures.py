@@ -34,8 +34,8 @@ _WITH_VERBS = _SCRIPTS | frozenset(
 )
 """Programs whose first argument is a subcommand."""
 _RUNS_BY_NAME = frozenset({*_SCRIPTS, "bun", "mise"})
-_COMMIT = "git commit"
-_ANY_TARGET = frozenset({_COMMIT, "git push", "git pull", "git fetch"})
+_COMMIT, _FETCH = "git commit", "git fetch"
+_ANY_TARGET = frozenset({_COMMIT, _FETCH, "git push", "git pull"})
 """Commands whose arguments are ignored in comparisons."""
 _SEPARATORS = lazily(r"&&|\|\||;")
 _PARENTS = ("/", "::", "#", ":")
@@ -123,7 +123,7 @@ def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
 
 
 def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, ...]:
-    """Parse those parts of a command such as `a && b` that are not read-only.
+    """Parse those parts of a command such as `a && b` that are not read-only, or fetch from a remote, which may fail.
 
     Return an empty tuple for commands that are shortened, too long or on several lines (apart from commits), and for
     those whose exit status is lost, unless their success is `proven` in another way.
@@ -137,7 +137,9 @@ def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, .
     if not proven and shell.is_status_lost(command):
         return ()
     parsed: list[ParsedCommand] = []
-    for part in filterfalse(shell.is_read_only, map(str.strip, _SEPARATORS.split(command))):
+    for part in map(str.strip, _SEPARATORS.split(command)):
+        if shell.is_read_only(part) and not part.startswith(_FETCH):
+            continue
         words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
         if not words:
             continue

@@ -185,6 +185,15 @@ def test_a_failure_is_resolved_by_what_was_run_whatever_the_command_line(
     assert statuses == [Status.RESOLVED if resolves else Status.OPEN]
 
 
+def test_a_fetch_that_failed_is_resolved_by_the_next_one() -> None:
+    """It changes no file, but reaches a remote, whatever its arguments."""
+    talk = Talk().tool("bash", {"command": "git fetch origin main"}, "fatal: no route to host", failed=True)
+    failed = talk.one()
+    assert (failed.type, failed.status) == (Type.COMMAND_ERROR, Status.OPEN)
+    talk.tool("bash", {"command": "git fetch --all"}, "From harbour\n * branch  main -> origin/main", failed=False)
+    assert [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR] == [Status.RESOLVED]
+
+
 def test_a_commit_that_a_hook_refused_is_resolved_by_the_next_commit() -> None:
     """XC5: messages have several lines, and are never the same."""
     talk = Talk()
