@@ -111,7 +111,7 @@ _OFFER = lazily(
 def agent_type(sentence: str) -> Type | None:
     """Return the type of an agent's sentence, or None for narration, offers and sentences without a cue."""
     sentence = plain(sentence)
-    if _OFFER.match(sentence) or _is_narration(sentence):
+    if _OFFER.match(sentence) or _is_plan(sentence):
         return None
     if has_question_mark(sentence) or _PLAIN_REQUEST.match(sentence):
         return Type.QUESTION
@@ -147,10 +147,10 @@ def says_nothing(sentence: str) -> bool:
 
 def is_plan(sentence: str) -> bool:
     """Return True if a sentence begins by announcing the next action: "Let me look at the parser"."""
-    return _is_narration(plain(sentence))
+    return _is_plan(plain(sentence))
 
 
-def _is_narration(sentence: str) -> bool:
+def _is_plan(sentence: str) -> bool:
     return bool(_NARRATION.match(sentence)) and not _CHOSEN.search(sentence)
 
 

@@ -56,6 +56,10 @@ _CHECKS = lazily(
     r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
     r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
 )
+_TYPE_ERROR = lazily(r"\berror TS\d+\b|\berror\[E\d+\]")
+"""Matches the errors of compilers that report on a whole program, whatever tests are chosen."""
+_TYPE_CHECK = lazily(r"\b(?:tsc|check-?types?|type-?check|types)$")
+_TESTS = lazily(r"\btests?$")
 _NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-config)")
 
 
@@ -109,6 +113,21 @@ def covers_failed(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, err
             continue
         reported = _NAMES_FAILED.findall(error) or [error]
         if all(any(name in line for name in names) for line in reported):
+            return True
+    return False
+
+
+def covers_run(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, error: str) -> bool:
+    """Return True if the failure is a compiler's error, and one of the successful commands compiled the program again:
+    a check of all types, or the same test command, whatever tests it chose.
+    """
+    if not _TYPE_ERROR.search(error):
+        return False
+    for one in succeeded:
+        is_all = not one.arguments and all(map(_SAME_EFFECT_FLAG.fullmatch, one.flags - {"--noEmit"}))
+        flags = filterfalse(_SAME_EFFECT_FLAG.fullmatch, one.flags | failed.flags)
+        is_test = one.program == failed.program and _TESTS.search(one.program)
+        if (_TYPE_CHECK.search(one.program) and is_all) or (is_test and all(map(_NARROWING_FLAG.fullmatch, flags))):
             return True
     return False
 
@@ -173,11 +192,14 @@ class _OpenFailure:
 
     def is_resolved_by(self, succeeded: Iterable[ParsedCommand]) -> bool:
         """Return True if one of these commands does everything that the failed one should have done, or that the error
-        names as failed. Unless the failed command is a check, the same program with the same arguments is enough.
+        names as failed, or compiles what the error says does not compile. Unless the failed command is a check, the
+        same program with the same arguments is enough.
         """
         if self.command is None:
             return False
-        if covers(succeeded, self.command) or (self.error and covers_failed(succeeded, self.command, self.error)):
+        if covers(succeeded, self.command) or covers_run(succeeded, self.command, self.error):
+            return True
+        if self.error and covers_failed(succeeded, self.command, self.error):
             return True
         return not self.is_check and is_same(succeeded, self.command)
 

@@ -171,6 +171,13 @@ AGAIN = (
     ("python seed.py --all", "KeyError: 'moon'", "python seed.py --verbose --some", "seeded", True),
     ("python seed.py", "KeyError: 'moon'", "python grow.py", "grown", False),
     ("mypy --strict tides", "Found 2 errors", "mypy tides", "Success", False),
+    ("npm test -- --grep moon", "a.ts(2,9): error TS2678: tide", "npm test -- --grep sun", "3 passing", True),
+    ("npm test -- --grep moon", "AssertionError: 2 == 3", "npm test -- --grep sun", "3 passing", False),
+    ("npm test -- --grep moon", "a.ts(2,9): error TS2678: tide", "npm run check-types", "", True),
+    ("npm run build", "a.ts(2,9): error TS2678: tide", "npx tsc --noEmit", "", True),
+    ("npm run build", "a.ts(2,9): error TS2678: tide", "npx tsc --noEmit -p other", "", False),
+    ("cargo test high", "error[E0425]: cannot find value `tide`", "cargo test low", "ok", True),
+    ("cargo test -p high", "error[E0425]: cannot find value `tide`", "cargo test -p low", "ok", False),
 )
 
 
