@@ -169,7 +169,7 @@ def _last_asked(rows: Sequence[Observation]) -> list[int]:
         for place in asked[: -_LAST_ASKED - 1 : -1]
         if rows[place].status is Status.OPEN or (rows[place].type is Type.CORRECTION and place > reported)
     ]
-    sources = {rows[place].sources[:1] for place in shown}
+    sources = {rows[place].sources[:1] for place in shown if rows[place].sources}
     errors = (n for n, row in enumerate(rows) if row.type is Type.FACT and row.text.startswith(PASTED))
     return [*shown, *(place for place in errors if rows[place].sources[:1] in sources)]
 

@@ -112,11 +112,19 @@ def entry(line: FactLine) -> BlockLine:
     text = single_line(line.text).strip()
     said = text.removeprefix(line.label)
     end = _RESOLVED if line.is_settled and line.facts[-1].row.type in FAILURES else ""
-    text = _shortened(text if names_speaker(said[:LINE_CHARACTERS]) else said, LINE_CHARACTERS - len(end)) + end
+    said = text if names_speaker(said[:LINE_CHARACTERS]) else said
     is_unverified = any(UNVERIFIED in fact.row.tags for fact in line.facts)
-    # Without marks, text that looks like a heading or a message is escaped.
-    text = NONE.words(replace(_PLAIN, text=text, is_unverified=is_unverified), "")
-    return BlockLine(text=text, rows=tuple(fact.row.id for fact in line.facts))
+    limit = LINE_CHARACTERS
+    while (
+        len(printed := _words(_shortened(said, limit - len(end)) + end, is_unverified=is_unverified)) > LINE_CHARACTERS
+    ):
+        limit -= len(printed) - LINE_CHARACTERS
+    return BlockLine(text=printed, rows=tuple(fact.row.id for fact in line.facts))
+
+
+def _words(text: str, *, is_unverified: bool) -> str:
+    """Return text as printed without marks: if it looks like a heading or a message, it is escaped."""
+    return NONE.words(replace(_PLAIN, text=text, is_unverified=is_unverified), "")
 
 
 def _shortened(text: str, limit: int) -> str:

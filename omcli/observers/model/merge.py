@@ -169,7 +169,7 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
         rule,
         type=kind,
         importance=max([rule.importance, *high]),
-        status=rule.status if rule.type in IN_FORCE else rule.status or next(known, None),
+        status=rule.status if kind in IN_FORCE else rule.status or next(known, None),
         refers_to=rule.refers_to or next(dates, None),
     )
 

@@ -294,7 +294,7 @@ class _CheckedReply:
     def _said_date_list(self, sources: Sequence[str], date: str) -> list[str]:
         """Return the first date in each sentence of the sources, and `date` if it overlaps one of them."""
         said = [each for kept in self.evidence.messages(sources) for each in _date_list(kept.message)]
-        return [*said, date] if any(_overlap(date, each) for each in said) else said
+        return [*said, date] if date and any(_overlap(date, each) for each in said) else said
 
     def _mark_missing(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
         """Mark a row as unverified and give it low priority and no status. Return None instead if `verify` is set."""

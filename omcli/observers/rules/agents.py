@@ -90,13 +90,19 @@ _NARRATION = lazily(
     r"'m just)|now (?:i|let|add|update|run|fix|create)|checking|looking|running|reading|searching|updating|adding|"
     r"creating|starting|using the)\b",
 )
+# A choice with its reason or the alternative, unlike "I'll use grep to find it", which announces a step.
+_CHOSEN = lazily(
+    r"\b(?:i|we)(?:'ll| will) (?:(?:go|stick) with|(?:use|keep|take) .{1,200}\b(?:because|since|rather than|instead of|"
+    r"as (?:it|they|that)(?:'s|'re| is| are| has| have| does)))\b",
+)
 _OPTION = lazily(r"^(?:option|alternative|approach|variant|choice|plan) (?:[a-h]|\d)\b")
 _CHOICE = lazily(r"\b(?:which|prefer|choose|pick|what (?:do|would|should) (?:you|we|i))\b")
 _PLAIN_REQUEST = lazily(r"^please (?:confirm|provide|share|specify|tell|choose|pick|clarify)\b")
 _OFFER = lazily(
     r"^(?:(?:sure|of course|absolutely|certainly)[,!] )?(?:i(?:'d be happy to| can| will|'ll)"
     r"(?: certainly| gladly| also)? (?:help|assist)|would you like|do you want|want (?:me )?to|shall i|should i|"
-    r"let me know|feel free|if you(?:'d like| want| need| have)|is there anything|anything else|happy to|i can also|"
+    r"let me know|feel free|if you(?:'d like| want| need| have)\b(?=[^,]*$|.*\b(?:i|i'[a-z]+|me|we|ask|say|reply|"
+    r"happy|free|questions?|anything)\b)|is there anything|anything else|happy to|i can also|"
     r"ready (?:to|for|when)|how (?:can|may) i (?:help|assist))\b",
 )
 
@@ -105,7 +111,7 @@ _OFFER = lazily(
 def agent_type(sentence: str) -> Type | None:
     """Return the type of an agent's sentence, or None for narration, offers and sentences without a cue."""
     sentence = plain(sentence)
-    if _OFFER.match(sentence) or _NARRATION.match(sentence):
+    if _OFFER.match(sentence) or _is_plan(sentence):
         return None
     if has_question_mark(sentence) or _PLAIN_REQUEST.match(sentence):
         return Type.QUESTION
@@ -141,7 +147,11 @@ def says_nothing(sentence: str) -> bool:
 
 def is_plan(sentence: str) -> bool:
     """Return True if a sentence begins by announcing the next action: "Let me look at the parser"."""
-    return bool(_NARRATION.match(plain(sentence)))
+    return _is_plan(plain(sentence))
+
+
+def _is_plan(sentence: str) -> bool:
+    return bool(_NARRATION.match(sentence)) and not _CHOSEN.search(sentence)
 
 
 def is_progress(sentence: str) -> bool:

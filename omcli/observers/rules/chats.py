@@ -15,7 +15,7 @@ from omcli.observers.rules.sentences import RowText, cut, text_draft, text_of, t
 _ANSWER_TERMS = (1, 2)
 """Minimum number of uncommon words with which the first and the second sentence of a message answer a question."""
 _JOINED_WORDS = 60
-"""Maximum number of words in a row made of several messages."""
+"""A row made of several messages has fewer words than this."""
 _GOES_ON = 4
 """Maximum distance, in messages, at which a person's message continues an earlier one of the same person. If two people
 alternate, the other one spoke at most twice in between.
@@ -101,8 +101,8 @@ def _chat_rows(said: Sequence[str], weights: Sequence[int]) -> Iterator[tuple[Ro
 def joined_turns(drafts: Iterable[Draft], places: Mapping[int, int]) -> list[Draft]:
     """Join a fact with the one before it if the same person goes on that day, and others only ask or react in between.
 
-    `places` has the place of each message in the conversation, by `seq`. A joined row has at most `_JOINED_WORDS` words
-    and refers to at most one date. Rules, preferences and decisions stay in rows of their own.
+    `places` has the place of each message in the conversation, by `seq`. A joined row has fewer than `_JOINED_WORDS`
+    words and refers to at most one date. Rules, preferences and decisions stay in rows of their own.
     """
     joined: list[Draft] = []
     for draft in drafts:

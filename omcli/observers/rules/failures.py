@@ -34,8 +34,8 @@ _WITH_VERBS = _SCRIPTS | frozenset(
 )
 """Programs whose first argument is a subcommand."""
 _RUNS_BY_NAME = frozenset({*_SCRIPTS, "bun", "mise"})
-_COMMIT = "git commit"
-_ANY_TARGET = frozenset({_COMMIT, "git push", "git pull", "git fetch"})
+_COMMIT, _FETCH = "git commit", "git fetch"
+_ANY_TARGET = frozenset({_COMMIT, _FETCH, "git push", "git pull"})
 """Commands whose arguments are ignored in comparisons."""
 _SEPARATORS = lazily(r"&&|\|\||;")
 _PARENTS = ("/", "::", "#", ":")
@@ -56,6 +56,10 @@ _CHECKS = lazily(
     r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
     r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
 )
+_TYPE_ERROR = lazily(r"\berror TS\d+\b|\berror\[E\d+\]")
+"""Matches the errors of compilers that report on a whole program, whatever tests are chosen."""
+_TYPE_CHECK = lazily(r"\b(?:tsc|check-?types?|type-?check|types)$")
+_TESTS = lazily(r"\btests?$")
 _NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-config)")
 
 
@@ -114,6 +118,21 @@ def covers_failed(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, err
     return False
 
 
+def covers_run(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, error: str) -> bool:
+    """Return True if the failure is a compiler's error, and one of the successful commands compiled the program again:
+    a check of all types, or the same test command, whatever tests it chose.
+    """
+    if not _TYPE_ERROR.search(error):
+        return False
+    for one in succeeded:
+        is_all = not one.arguments and all(map(_SAME_EFFECT_FLAG.fullmatch, one.flags - {"--noEmit"}))
+        flags = filterfalse(_SAME_EFFECT_FLAG.fullmatch, one.flags | failed.flags)
+        is_test = one.program == failed.program and _TESTS.search(one.program)
+        if (_TYPE_CHECK.search(one.program) and is_all) or (is_test and all(map(_NARROWING_FLAG.fullmatch, flags))):
+            return True
+    return False
+
+
 def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Return True if one of the successful commands is the same program with the same arguments, whatever the flags.
     Without any arguments, return False.
@@ -124,7 +143,7 @@ def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
 
 
 def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, ...]:
-    """Parse those parts of a command such as `a && b` that are not read-only.
+    """Parse those parts of a command such as `a && b` that are not read-only, or fetch from a remote, which may fail.
 
     Return an empty tuple for commands that are shortened, too long or on several lines (apart from commits), and for
     those whose exit status is lost, unless their success is `proven` in another way.
@@ -138,7 +157,9 @@ def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, .
     if not proven and shell.is_status_lost(command):
         return ()
     parsed: list[ParsedCommand] = []
-    for part in filterfalse(shell.is_read_only, map(str.strip, _SEPARATORS.split(command))):
+    for part in map(str.strip, _SEPARATORS.split(command)):
+        if shell.is_read_only(part) and not part.startswith(_FETCH):
+            continue
         words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
         if not words:
             continue
@@ -172,11 +193,14 @@ class _OpenFailure:
 
     def is_resolved_by(self, succeeded: Iterable[ParsedCommand]) -> bool:
         """Return True if one of these commands does everything that the failed one should have done, or that the error
-        names as failed. Unless the failed command is a check, the same program with the same arguments is enough.
+        names as failed, or compiles what the error says does not compile. Unless the failed command is a check, the
+        same program with the same arguments is enough.
         """
         if self.command is None:
             return False
-        if covers(succeeded, self.command) or (self.error and covers_failed(succeeded, self.command, self.error)):
+        if covers(succeeded, self.command) or covers_run(succeeded, self.command, self.error):
+            return True
+        if self.error and covers_failed(succeeded, self.command, self.error):
             return True
         return not self.is_check and is_same(succeeded, self.command)
 

@@ -126,6 +126,12 @@ def test_a_person_who_goes_on_after_a_reaction_fills_one_row() -> None:
     assert row.sources == (2, 4)
 
 
+@pytest.mark.parametrize(("more", "rows"), [(29, 1), (30, 2)])
+def test_a_row_of_several_messages_has_less_than_sixty_words(more: int, rows: int) -> None:
+    first, last = (" ".join(f"quarry{number}" for number in range(count)) for count in (30, more))
+    assert len(_talk(f"Leeds {first[8:]}.", "Wow, amazing!", f"{last}.").texts()) == rows
+
+
 def test_a_person_who_goes_on_much_later_begins_a_row() -> None:
     """A row is about one matter."""
     reactions = ("Wow, amazing!", "Thanks!", "Great!", "Totally!", "How nice!")

@@ -171,6 +171,13 @@ AGAIN = (
     ("python seed.py --all", "KeyError: 'moon'", "python seed.py --verbose --some", "seeded", True),
     ("python seed.py", "KeyError: 'moon'", "python grow.py", "grown", False),
     ("mypy --strict tides", "Found 2 errors", "mypy tides", "Success", False),
+    ("npm test -- --grep moon", "a.ts(2,9): error TS2678: tide", "npm test -- --grep sun", "3 passing", True),
+    ("npm test -- --grep moon", "AssertionError: 2 == 3", "npm test -- --grep sun", "3 passing", False),
+    ("npm test -- --grep moon", "a.ts(2,9): error TS2678: tide", "npm run check-types", "", True),
+    ("npm run build", "a.ts(2,9): error TS2678: tide", "npx tsc --noEmit", "", True),
+    ("npm run build", "a.ts(2,9): error TS2678: tide", "npx tsc --noEmit -p other", "", False),
+    ("cargo test high", "error[E0425]: cannot find value `tide`", "cargo test low", "ok", True),
+    ("cargo test -p high", "error[E0425]: cannot find value `tide`", "cargo test -p low", "ok", False),
 )
 
 
@@ -183,6 +190,15 @@ def test_a_failure_is_resolved_by_what_was_run_whatever_the_command_line(
     talk.tool("Bash", {"command": passed}, output, failed=False, exit_code=0)
     statuses = [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR]
     assert statuses == [Status.RESOLVED if resolves else Status.OPEN]
+
+
+def test_a_fetch_that_failed_is_resolved_by_the_next_one() -> None:
+    """It changes no file, but reaches a remote, whatever its arguments."""
+    talk = Talk().tool("bash", {"command": "git fetch origin main"}, "fatal: no route to host", failed=True)
+    failed = talk.one()
+    assert (failed.type, failed.status) == (Type.COMMAND_ERROR, Status.OPEN)
+    talk.tool("bash", {"command": "git fetch --all"}, "From harbour\n * branch  main -> origin/main", failed=False)
+    assert [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR] == [Status.RESOLVED]
 
 
 def test_a_commit_that_a_hook_refused_is_resolved_by_the_next_commit() -> None:

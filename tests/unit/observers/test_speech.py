@@ -167,6 +167,17 @@ def test_a_plan_is_one_request_with_its_title_and_headings_in_order(lead: str, e
     assert not any("plan mode" in row.text or "not a heading" in row.text for row in rows)
 
 
+def test_what_a_plan_needs_is_a_part_of_it() -> None:
+    """XC1: also for an agent at work, to whom a wish alone is a request."""
+    needs = _PLAN.replace("## Steps", "We need to add `opened` to the stored station.\n\n## Steps")
+    talk = Talk().user(f"Implement the following plan:\n\n{needs}").tool("Bash", {"command": "ls"}, "tides.py")
+    asked = [row.text for row in talk.observed() if row.type is Type.REQUEST]
+    assert asked == ["User: Implement the following plan: Offline tide tables: Context · Steps · Verification"]
+    assert any("We need to add `opened`" in text for text in talk.texts())
+    alone = Talk().user("We need to add `opened` to the stored station.").tool("Bash", {"command": "ls"}, "tides.py")
+    assert Type.REQUEST in [row.type for row in alone.observed()]
+
+
 def test_what_introduces_a_plan_at_length_is_kept_apart() -> None:
     """XC1."""
     lead = "The ferry has no network for most of its way, so that the captain sees no tides at all. " * 3
@@ -300,6 +311,19 @@ def test_narration_on_the_way_gives_no_row_but_findings_do() -> None:
     texts = talk.texts()
     assert "Agent: The root cause is that `load_all` runs once per row." in texts
     assert not any("Let me look" in text or "I'll fix" in text for text in texts)
+
+
+def test_a_hint_for_a_case_is_kept_but_an_offer_is_not() -> None:
+    """Both begin with "if you want", and only one tells something."""
+    talk = Talk().user("Add a cache").tool("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"}, "ok")
+    talk.agent(
+        "The cache is in `tides.py`. If you need more room, set CACHE_ROOM=big. If you want, I can add `cache.toml`."
+        " I'll use SQLite for it because it is simple."
+    )
+    texts = "\n".join(talk.texts())
+    assert "CACHE_ROOM=big" in texts
+    assert "SQLite" in texts
+    assert "cache.toml" not in texts
 
 
 def test_a_blocker_is_open() -> None:
@@ -459,6 +483,12 @@ def test_a_prompt_that_is_one_long_run_still_says_something(said: str) -> None:
     shown = row.text.removeprefix("User: ")
     assert 20 < len(shown) <= 1300
     assert shown[:60] == said[:60] or "[a long text without spaces]" in shown
+
+
+def test_the_note_of_a_cut_stands_where_the_text_was_cut() -> None:
+    """An ellipsis that the person wrote stays."""
+    row = Talk().user("look… " + "x" * 3000).observed()[0]
+    assert row.text == "User: look… [a long text without spaces]"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from omcli.pack.layouts import PackFormat
 from omcli.pack.layouts.layout import outcome
 from omcli.pack.tail import Turn
 from omcli.pack.working_block import working_block
+from omcli.pack.working_changes import LINE_CHARACTERS
 from omcli.text.clean import single_line
 from omcli.tokenizers import counter as named_counter
 from tests.strategies import examples, kept_messages, observations
@@ -402,6 +403,14 @@ def test_an_unverified_line_of_the_working_block_is_marked(kind: Kind) -> None:
     row = mine("Use /invented/x.py", kind=kind, type=Type.DECISION, tags=(UNVERIFIED,))
     block = working_block([row], cwd=None, budget=800, counter=COUNTER)
     assert "- unverified: Use /invented/x.py\n" in block.printed
+
+
+@pytest.mark.parametrize("word", ["harbour", "<tide>", "</tide>"])
+def test_a_marked_line_of_the_working_block_is_as_long_as_any_other(word: str) -> None:
+    row = mine(f"{word} " * 80, kind=Kind.NOTE, type=Type.DECISION, tags=(UNVERIFIED,))
+    printed = working_block([row], cwd=None, budget=800, counter=COUNTER).printed
+    [line] = [line for line in printed.split("\n") if line.startswith("- unverified: ")]
+    assert 250 < len(line.removeprefix("- ")) <= LINE_CHARACTERS
 
 
 @given(messages=kept_messages(max_size=6), text=hostile)

@@ -236,6 +236,14 @@ def test_what_holds_from_now_on_does_so_also_where_a_model_calls_it_a_fact(kind:
     assert told.type is Type.TASK
 
 
+def test_a_rule_that_a_model_makes_of_a_fact_is_not_open() -> None:
+    """It holds until it is overruled, so nothing answers or finishes it."""
+    rule = _draft("User: invoices always go to Ada by post")
+    told = _model("User: invoices always go to Ada by post", kind=Type.INSTRUCTION, importance=9, status=Status.OPEN)
+    (row,) = merge_rows([told], [rule], {1: Role.USER}).drafts
+    assert (row.type, row.status) == (Type.INSTRUCTION, None)
+
+
 def test_a_statement_that_rules_take_for_a_request_is_one_row() -> None:
     """A row covers a message, open or not."""
     asked = _draft("User: The gauge stands in harbour 7.", 1, kind=Type.REQUEST, importance=6, status=Status.OPEN)
