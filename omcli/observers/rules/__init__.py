@@ -133,7 +133,7 @@ def _text_drafts(
         if kept.message.role is Role.USER and kept.message.kind is None:
             if with_agent:
                 drafts = prompt_drafts(kept, last_said)
-                yield from map(open_if_asked, with_work_importance(drafts) if calls else drafts)
+                yield from map(open_if_asked, map(with_work_importance, drafts) if calls else drafts)
             else:
                 from omcli.observers.rules.chats import chat_drafts  # noqa: PLC0415 - agents need none of it
 

@@ -264,17 +264,15 @@ def _told_type(row: RowText) -> Type | None:
     return row.kind or (Type.FACT if cues.is_fact(row.text) else None)
 
 
-def with_work_importance(drafts: Iterable[Draft]) -> Iterator[Draft]:
-    """Yield the rows of a prompt to an agent at work. They have at least `_WORK_IMPORTANCE`, apart from events and
-    excerpts of pasted data. A wish becomes a request, unless a row before it requests what it is a part of.
+def with_work_importance(draft: Draft) -> Draft:
+    """Return the row of a person's words to an agent at work, its importance raised to at least `_WORK_IMPORTANCE`,
+    because such words direct the agent. A wish becomes a request. Events, and excerpts of pasted data, are unchanged.
     """
-    asked = False
-    for draft in drafts:
-        wished = draft.type is Type.FACT and not asked and cues.is_wanted(draft.text.partition(": ")[2])
-        kind = Type.REQUEST if wished else draft.type
-        asked |= kind is Type.REQUEST
-        is_data = kind in (Type.EXCERPT, Type.EVENT)
-        yield draft if is_data else replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
+    if draft.type in (Type.EXCERPT, Type.EVENT):
+        return draft  # pasted data, or a mere "stop"
+    wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
+    kind = Type.REQUEST if wished else draft.type
+    return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
 
 
 def _without_courtesy(part: TextPart) -> TextPart:
@@ -331,7 +329,9 @@ def _prompt_parts(
 
 def _cut_run(text: str) -> str:
     """Shorten text that is too long for a row because it has no spaces."""
-    return text if len(text) <= _MAX_RUN else cut(text, _MAX_RUN).removesuffix("…") + "[a long text without spaces]"
+    if len(text) <= _MAX_RUN:
+        return text
+    return cut(text, _MAX_RUN).removesuffix("…") + "[a long text without spaces]"
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:

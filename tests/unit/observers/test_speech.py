@@ -167,17 +167,6 @@ def test_a_plan_is_one_request_with_its_title_and_headings_in_order(lead: str, e
     assert not any("plan mode" in row.text or "not a heading" in row.text for row in rows)
 
 
-def test_what_a_plan_needs_is_a_part_of_it() -> None:
-    """XC1: also for an agent at work, to whom a wish alone is a request."""
-    needs = _PLAN.replace("## Steps", "We need to add `opened` to the stored station.\n\n## Steps")
-    talk = Talk().user(f"Implement the following plan:\n\n{needs}").tool("Bash", {"command": "ls"}, "tides.py")
-    asked = [row.text for row in talk.observed() if row.type is Type.REQUEST]
-    assert asked == ["User: Implement the following plan: Offline tide tables: Context · Steps · Verification"]
-    assert any("We need to add `opened`" in text for text in talk.texts())
-    alone = Talk().user("We need to add `opened` to the stored station.").tool("Bash", {"command": "ls"}, "tides.py")
-    assert Type.REQUEST in [row.type for row in alone.observed()]
-
-
 def test_what_introduces_a_plan_at_length_is_kept_apart() -> None:
     """XC1."""
     lead = "The ferry has no network for most of its way, so that the captain sees no tides at all. " * 3
