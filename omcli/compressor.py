@@ -20,12 +20,12 @@ from omcli.settings.settings import expanded
 from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring
-from omcli.wiring.inputs import Said, is_message, message_list, transcript_of
 
 if TYPE_CHECKING:
     from anthropic.types import MessageParam
     from openai.types.chat import ChatCompletionMessageParam
 
+    from omcli.formats.messages import Said
     from omcli.memory.notation import Notation
     from omcli.operations.deps import Deps
     from omcli.operations.recall import RecallResult
@@ -191,6 +191,8 @@ class ContextCompressor:
         Raise BadInput if a message is invalid, StoreLocked if another process writes for longer than `wait`, and
         CannotCreate, InputOutput or UnusableStore if the store cannot be opened.
         """
+        from omcli.formats.messages import is_message, message_list, transcript_of
+
         said, is_next = ([messages], True) if is_message(messages) else (message_list(messages), False)
         with self._open_wiring() as wiring:
             transcript = transcript_of(said)

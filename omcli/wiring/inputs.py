@@ -1,4 +1,4 @@
-"""Inputs: files, standard input and messages of programs, opened as bytes or as transcripts."""
+"""Inputs: files and standard input, opened as bytes or as transcripts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeGuard
+from typing import TYPE_CHECKING, BinaryIO
 
 from omcli import __version__
 from omcli.base import ignore
 from omcli.base.errors import PASSING, BadInput, CannotWrite, InputOutput, NoInput, NoKey, OmError
 from omcli.base.record import replace
-from omcli.memory.message import Message
 
 if TYPE_CHECKING:
     from omcli.exchange.groups import Exchange
@@ -137,19 +136,6 @@ def _size(inputs: Iterable[FileInput]) -> int:
             with suppress(OSError, ValueError):
                 size += os.stat(entry.file.path).st_size  # noqa: PTH116
     return size
-
-
-def messages_in(messages: Iterable[str]) -> Transcript:
-    """Return one or more JSON messages, each on one line, as a transcript. Raise UnknownFormat if their format is
-    unknown.
-    """
-    from io import BytesIO
-
-    from omcli.formats import detect_chat
-    from omcli.formats.source import RecordStream
-
-    source = RecordStream(BytesIO("\n".join(messages).encode("utf-8")))
-    return _read(source, detect_chat(source), origin=None)
 
 
 def content(name: str) -> bytes:
@@ -437,69 +423,3 @@ def _read_left(path: str, deps: Deps, tell: Callable[[str], None]) -> int:
     if report.error is not None:
         tell(f"{path}: {report.error.message}")
     return report.new_messages
-
-
-# ---- messages of programs
-
-
-class ModelMessage(Protocol):
-    """A message object from a provider's SDK, such as `response.choices[0].message` or Anthropic's response."""
-
-    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
-        """Return the message as a JSON-compatible dict."""
-
-
-Said = Mapping[str, object] | Message | ModelMessage
-"""A message in any of the accepted forms."""
-
-
-def is_message(said: object) -> TypeGuard[Said]:
-    """Return True if the value is a single message."""
-    return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
-
-
-def message_list(messages: object) -> list[Said]:
-    """Return the messages as a list. Raise BadInput if the argument is not iterable or contains anything else."""
-    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
-        raise BadInput(
-            f"{type(messages).__name__} is not a valid message", hint="a message is a dict with `role` and `content`"
-        )
-    said = list(messages)
-    for number, message in enumerate(said, start=1):
-        if not is_message(message):
-            raise BadInput(
-                f"message {number} is of type {type(message).__name__}", hint="messages are dicts, or `Message`s"
-            )
-    return said
-
-
-def transcript_of(messages: Sequence[Said]) -> Transcript:
-    """Return the messages as a transcript. Raise BadInput if one is invalid, or if they include both dicts and
-    `Message`s.
-    """
-    from omcli.memory.transcript import Transcript
-
-    own = [message for message in messages if isinstance(message, Message)]
-    if len(own) == len(messages):
-        return Transcript(format="openai", items=own)
-    if own:
-        raise BadInput("dicts and `Message`s in one list", hint="use only dicts or only `Message`s")
-    return messages_in(map(_as_json, messages))
-
-
-def _as_json(message: object) -> str:
-    import json
-
-    try:
-        return json.dumps(message, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"a message cannot be written as JSON: {error}") from None
-
-
-def _plain(value: object) -> object:
-    """Return an SDK's object or a mapping as a JSON-compatible dict. Raise TypeError for anything else."""
-    if callable(dump := getattr(value, "model_dump", None)):
-        return dump(mode="json", exclude_none=True)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"it contains a {type(value).__name__}")

@@ -99,12 +99,14 @@ def valid_words(parameter: Parameter) -> st.SearchStrategy[list[str]]:
 def valid_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     """A command, all that it requires, and some of what it takes besides."""
     name = draw(st.sampled_from(COMMANDS))
-    groups = [
-        draw(valid_words(parameter))
-        for parameter in command(name).parameters
-        if parameter.default is ... or draw(st.booleans())
-    ]
-    return name, list(chain(*draw(st.permutations(groups))))
+    wanted = command(name).parameters
+    drawn = [parameter for parameter in wanted if parameter.default is ... or draw(st.booleans())]
+    places = [parameter for parameter in wanted if not parameter.declared.names]
+    most = next((at for at, parameter in enumerate(places) if parameter not in drawn), len(places))
+    rest = iter(places[:most])  # arguments are told apart by their order
+    drawn = [parameter for parameter in drawn if parameter.declared.names or parameter in places[:most]]
+    order = [each if each.declared.names else next(rest) for each in draw(st.permutations(drawn))]
+    return name, list(chain(*(draw(valid_words(parameter)) for parameter in order)))
 
 
 @given(valid_lines())
