@@ -350,7 +350,7 @@ class PendingMessages:
 
 def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCounter) -> PendingMessages:
     """Return the oldest pending messages of a session, about `tokens` tokens, or more if none of these messages would
-    be shown.
+    be shown. Of a batch that has only summaries none is shown.
 
     If `session` is None, the most recently active session with pending messages is used. The store is only read.
     """
@@ -359,13 +359,15 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
     meant = store.sessions.find(session)
     if meant is None:
         return PendingMessages(pending_view=None, messages=0)
-    messages = store.batches.pending(meant.id).messages
+    waiting = store.batches.pending(meant.id)
+    most = sum(waiting.tokens.values())
     while True:
         batch = store.batches.unobserved(meant.id, max_tokens=tokens, context_rows=CONTEXT_ROWS)
         shown = pending_view(store, meant, batch, counter=counter, tokens=tokens)
         # Summaries of earlier messages are not shown, so a batch of only these would look as if nothing were pending.
-        if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:
-            return PendingMessages(pending_view=shown, messages=messages)
+        # A late batch ends at the first message that is covered, however large it may be.
+        if batch is None or shown.evidence.shown.new or tokens >= most:
+            return PendingMessages(pending_view=shown, messages=waiting.messages)
         tokens *= 2
 
 

@@ -100,7 +100,7 @@ def context(
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
-    shared = _shared(store, session, place, own) if budgets.cross > 0 else ()
+    shared = shared_projects(store, session, place) if budgets.cross > 0 else ()
     matches = _matching(store, task, session, shared) if task else ()
     if matches:
         scores = {match.row.observation.id: match.share for match in matches}
@@ -144,11 +144,10 @@ def context_for_prompt(
     ids are in `shown` are left out, because the session was shown them before. The store is only read.
     """
     session, _ = session_of_pack(store, place)
-    own = session.project if session and session.project else place.project
     name = place.session or (session.id if session else None)
     found = [
         match
-        for match in _matching(store, prompt, None, _shared(store, session, place, own))
+        for match in _matching(store, prompt, None, shared_projects(store, session, place))
         if match.row.observation.id not in shown and match.row.observation.session != name
     ]
     return pack(
@@ -200,12 +199,13 @@ def _matching(
     return matching_rows(store, task, (*of_session, *others))
 
 
-def _shared(store: Store, session: Session | None, place: Place, own: str) -> tuple[str | None, ...]:
+def shared_projects(store: Store, session: Session | None, place: Place) -> tuple[str | None, ...]:
     """Return the projects whose rows may be in a pack; None means all. The pack of the current directory may also have
     rows of the project around it, and sessions without a project share their rows with each other.
     """
     if place.is_everywhere:
         return (None,)
+    own = session.project if session and session.project else place.project
     if own == place.project and (around := known_project(store, place.above)):
         return (own, around)
     return (own,) if _has_project(store, session, own) else (own, NO_PROJECT)

@@ -117,21 +117,29 @@ class _Reader:
             raise BadInput("lines are missing from it", hint=_AGAIN)
 
     def _safe(self, found: dict[str, Any]) -> MemoryRecord:
-        """Return a record without secrets in its text, title, branch, names and metadata. A message or row gets its
-        number of tokens.
-        """
+        """Return a record without secrets in its words (`_WORDS`). A message or row gets its number of tokens."""
         kind = found["record"]
-        if kind == "session":
-            return {**found, **{name: self._redacted(found[name]) for name in ("title", "branch") if found.get(name)}}
+        safe = {**found, **{name: self._safe_words(found[name]) for name in _WORDS[kind] if found.get(name)}}
         if kind == "message":
-            safe = {**found, **{name: self._redacted(found[name]) for name in ("name", "tool") if found.get(name)}}
-            safe["text"] = self._redacted(found["text"])
+            if images := found.get("images"):
+                safe["images"] = [{**each, "media_type": self._redacted(each["media_type"])} for each in images]
             return {**safe, "tokens": self._deps.counter.message(_message(safe))}
         if kind == "row":
-            text = single_line(self._redacted(found["text"]))
-            metadata = json.loads(self._redacted(json.dumps(found.get("metadata", {}), ensure_ascii=False)))
-            return {**found, "text": text, "metadata": metadata, "tokens": self._deps.counter.text(text)}
-        return found
+            text = single_line(safe["text"])
+            return {"metadata": {}, **safe, "text": text, "tokens": self._deps.counter.text(text)}
+        return safe
+
+    def _safe_words(self, value: Any) -> Any:
+        """Return a text, an object or a list without secrets. In a list of pairs, each begins with an id, which stays
+        as it is.
+        """
+        if isinstance(value, str):
+            return self._redacted(value)
+        if isinstance(value, dict):
+            return json.loads(self._redacted(json.dumps(value, ensure_ascii=False)))
+        return [
+            [each[0], self._redacted(each[1])] if isinstance(each, list) else self._redacted(each) for each in value
+        ]
 
     def _redacted(self, text: str) -> str:
         redacted = redact(clean(text))
@@ -344,3 +352,13 @@ _REQUIRED: dict[str, frozenset[str]] = {
     ),
     "erased": frozenset({"id"}),
 }
+_WORDS: dict[str, tuple[str, ...]] = {
+    "session": ("agent", "branch", "title", "model"),
+    "operation": ("fingerprint", "figures", "error", "titles"),
+    "message": ("text", "name", "tool"),
+    "row": ("text", "tags", "reason", "refers_to", "metadata", "successors"),
+    "erased": (),
+}
+"""Fields by kind of record that may have a secret. Those with ids and directories are kept as they are, and no other
+valid value is one.
+"""

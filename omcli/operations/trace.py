@@ -12,6 +12,8 @@ from omcli.memory.changes import OperationKind, RowHistory
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import PROVISIONAL, Kind, LogQuery, Observation
 from omcli.memory.search import Passage
+from omcli.memory.session import NO_PROJECT
+from omcli.operations.context import Place, shared_projects
 from omcli.pack.budget import Tier
 from omcli.pack.cross_session import is_shared
 from omcli.recall.ranking import MOST_MATCHES, Query
@@ -148,17 +150,14 @@ def trace(
     text: str,
     query: LogQuery,
     *,
-    session: str | None,
-    pack_of: Callable[[str | None], ContextPack],
-    project: str | None,
-    is_everywhere: bool = False,
+    place: Place,
+    pack_of: Callable[[Place], ContextPack],
 ) -> TextTrace:
     """Follow a text: its words in any form, its names and quotations as written.
 
-    Without `session`, the pack is made for the session that has the newest row with the text or, if no session's row
-    has it, the newest message. The pack may have rows of other sessions of the same project (`project` if the session
-    has none) or, if `is_everywhere`, of all projects. Raise BadUsage if the text has no words, and IndexDamaged if the
-    index of words is damaged.
+    If the place names no session, the pack is made for the session that has the newest row with the text or, if no
+    session's row has it, the newest message. Raise BadUsage if the text has no words, and IndexDamaged if the index of
+    words is damaged.
     """
     asked = Query.of(text)
     if not asked.words:
@@ -175,11 +174,9 @@ def trace(
     packed = None
     if messages or rows:
         having = [row.session for row in rows if row.session] or [kept.session for kept in messages]
-        pack = pack_of(session or next(reversed(having), None))
+        pack = pack_of(replace(place, session=place.session or next(reversed(having), None)))
         known = store.sessions.find(pack.session) if pack.session else None
-        own = known.project if known and known.project else None
-        projects = None if is_everywhere else (own,) if own else (project, None)
-        packed = _packed(asked, pack, messages, rows, projects=projects)
+        packed = _packed(asked, pack, messages, rows, projects=shared_projects(store, known, place))
     return TextTrace(
         query=text,
         messages=tuple(
@@ -279,9 +276,11 @@ def _packed(
     messages: Sequence[KeptMessage],
     rows: Sequence[Observation],
     *,
-    projects: Collection[str | None] | None,
+    projects: Collection[str | None],
 ) -> PackTrace:
-    """Compare a pack, which may have rows of `projects` (None: all), with the rows and messages that say the text."""
+    """Compare a pack, which may have rows of these projects (`shared_projects`), with the rows and messages that say
+    the text.
+    """
     saying = {row.id for row in rows}
     seqs = {kept.seq for kept in messages}
     shown = (*pack.cross, *pack.observations)
@@ -296,9 +295,9 @@ def _packed(
     )
 
 
-def _tier(row: Observation, session: str | None, projects: Collection[str | None] | None) -> Tier | None:
+def _tier(row: Observation, session: str | None, projects: Collection[str | None]) -> Tier | None:
     """Return the tier of a session's pack that could hold a row, or None."""
     if session is not None and row.session == session and row.kind is not Kind.ITEM:
         return Tier.SESSION
-    is_near = projects is None or row.project in projects
+    is_near = None in projects or (row.project or NO_PROJECT) in projects
     return Tier.CROSS if is_near and is_shared(row, session=session) else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.observation import FAILURES, FILE_CHANGES, PINNED, Kind, Observation, Status, Type
 from omcli.pack.cross_session import WEIGHTS
-from omcli.text.clean import below
+from omcli.text.clean import below, short
 from omcli.text.phrases import with_times
 
 LINE_CHARACTERS = 300
@@ -77,14 +77,6 @@ def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str, *, label: s
     line.facts.append(fact)
     line.text, line.is_settled = text, fact.is_settled
     return line
-
-
-def short(text: str, limit: int) -> str:
-    """Shorten text to at most `limit` characters, cutting it between words if possible."""
-    if len(text) <= limit:
-        return text
-    end = text.rfind(" ", 0, limit - 1)
-    return f"{text[:end].rstrip()} …" if end > 0 else f"{text[: limit - 1]}…"
 
 
 _CHANGE_CHARACTERS = 120

@@ -31,9 +31,8 @@ from omcli.pack.working_changes import (
     in_order,
     lines_of,
     put,
-    short,
 )
-from omcli.text.clean import AGENT, PASTED, USER, single_line
+from omcli.text.clean import AGENT, PASTED, USER, short, single_line, word_end
 from omcli.text.phrases import names_speaker, speaker
 from omcli.text.terms import NAME_LIKE, folded_words, terms_of
 
@@ -128,12 +127,14 @@ def _words(text: str, *, is_unverified: bool) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. Of a person's words, the end is kept too, a third of the limit,
-    because long prompts end with the request, and pasted test runs with the failures.
+    """Shorten a line to at most `limit` characters. Of a person's words, the end is kept too, about a third of the
+    limit, because long prompts end with the request, and pasted test runs with the failures.
     """
-    is_said = text.startswith((USER, PASTED)) and len(text) > limit
-    end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)
-    return short(text, limit - len(text[end:])) + text[end:]
+    if len(text) <= limit or not text.startswith((USER, PASTED)):
+        return short(text, limit)
+    start = len(text) - limit // 3 - 1
+    end = text[word_end(text, start, least=len(text) - 2 * (limit // 3)) or start :]
+    return short(text, limit - len(end)) + end
 
 
 def _user_first(lines: Iterable[FactLine]) -> list[FactLine]:

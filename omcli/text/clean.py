@@ -8,6 +8,7 @@ _REPLACEMENT = "\ufffd"
 _UNSPACED = "\u2e80"
 """First character of a range with Chinese, Japanese and other scripts written without spaces between words."""
 
+_WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef\U00020000-\U0003ffff]")
 _UNSTORABLE = lazily("[\0\ud800-\udfff]")
 # Escape sequences: CSI (colours, cursor), OSC and similar ones up to their end on the same line, or two characters.
 # A sequence also ends where another begins, so that the search for its end takes linear time.
@@ -77,6 +78,26 @@ def printable(text: str) -> str:
 def single_line(text: str) -> str:
     """Return the text on one line. A run of line breaks becomes one space. The rest is made `printable`."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
+
+
+def word_end(text: str, most: int, *, least: int = 1) -> int:
+    """Return the end of the last whole word among the first `most` characters of text that go on, or of the last
+    character of a script without spaces if that is later. Return 0 if it is below `least`.
+    """
+    end = max(0, text.rfind(" ", 0, max(0, most + 1)))
+    if not text.isascii():
+        end = max((wide.end() for wide in _WIDE.finditer(text, end, max(0, most))), default=end)
+    return end if end >= least else 0
+
+
+def short(text: str, limit: int) -> str:
+    """Return text of at most `limit` characters. Longer text ends with an ellipsis after a word (see `word_end`) or, if
+    more than half would be lost by that, inside one.
+    """
+    if len(text) <= limit:
+        return text
+    end = word_end(text, limit - 2, least=limit // 2)
+    return f"{text[:end].rstrip()} …" if end else f"{text[: limit - 1]}…"
 
 
 def visible(text: str) -> str:

@@ -105,6 +105,16 @@ class TestForgetting:
         om("note", f"User: We decided that the harbour code is {CODE}.")
         assert CODE in om("log").stdout
 
+    def test_an_event_that_is_forgotten_is_not_nothing(self, om: Om) -> None:
+        talk = (
+            Talk().user("Please print the tides.").user("This session is being continued from a previous conversation.")
+        )
+        om("observe", "--later", om.write("t.jsonl", talk.text()))
+        event = json.loads(talk.lines[-1])["uuid"]
+        assert "would forget: 1 uncounted message\n" in om("forget", event, "--dry-run").stderr
+        assert "1 uncounted message forgotten; `om undo 1` reverses that\n" in om("forget", event).stderr
+        assert "  1 uncounted message\n" in om("history").stdout
+
     def test_a_session_of_forgotten_messages_is_told_and_is_not_the_last(self, om: Om) -> None:
         """XD6: counted as an import counts them; undoing brings the session back."""
         talk = harbour(om)

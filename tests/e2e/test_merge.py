@@ -370,6 +370,36 @@ def test_secrets_in_a_file_are_not_stored(machines: Machines) -> None:
     assert secret.encode() not in machines.path("b").read_bytes()
 
 
+def test_secrets_in_any_words_of_a_record_are_not_stored(machines: Machines) -> None:
+    """Titles that were forgotten, reasons and tags too, and what an operation says of itself."""
+    machines.observe("a", NAMES[0])
+    machines("a", "note", "The harbour is closed.", "--tag", "harbour")
+    machines("a", "note", "It is open again.", "--resolves", machines.rows("a")[-1]["id"])
+    machines.reflect("a")
+    records = [json.loads(line) for line in machines.exported("a").splitlines()]
+    secret = "ghp_" + "a1B2" * 9
+    said = f"the key is {secret}"
+    session = next(each["id"] for each in records if each["record"] == "session")
+    words: dict[str, dict[str, Any]] = {
+        "session": dict.fromkeys(("agent", "branch", "title", "model"), said),
+        "operation": {"fingerprint": secret, "error": said, "figures": {"note": said, secret: 1}},
+        "message": dict.fromkeys(("text", "name", "tool"), said),
+        "row": {**dict.fromkeys(("text", "reason", "refers_to"), said), "tags": [secret], "metadata": {"path": said}},
+    }
+    for each in records[1:-1]:
+        each.update(words.get(each["record"], {}))
+        if each["record"] == "operation":
+            each["titles"] = [[session, said]]
+        if each["record"] == "message":
+            each["images"] = [{"media_type": said, "size": 1, "sha256": "0" * 64}]
+        if each.get("successors"):
+            each["successors"] = [[of, said] for of, _ in each["successors"]]
+    machines.take_in("b", "".join(f"{json.dumps(each)}\n" for each in records))
+    assert secret not in machines.exported("b")
+    for file in machines.om.folder.glob("b.db*"):
+        assert secret.encode() not in file.read_bytes()
+
+
 def test_a_part_of_the_memory_is_not_exported_as_all_of_it(machines: Machines) -> None:
     machines("a", "note", "We ship on Friday.")
     for words in (("--session", "s"), ("--project", "."), ("--since", "1d"), ("--last", "3"), ("--all",)):

@@ -76,6 +76,25 @@ class TestPending:
         assert len(shown["messages"]) + shown["left"] == shown["pending"] == 8
         assert f"\n{shown['left']} more messages wait behind these.\n" in om("pending", "--limit", "60").stdout
 
+    def test_a_summary_that_is_late_is_covered_by_an_empty_reply(self, om: Om) -> None:
+        """Nothing of its batch can be shown, however many messages wait after it."""
+        talk = Talk().user("Please print the tides of Husum.").assistant("They are printed now.")
+        talk.user("This session is being continued from a previous conversation. It printed the tides of Husum.")
+        keep(om, talk)
+        summary = json.loads(talk.lines[-1])["uuid"]
+        om("forget", summary)
+        om("observe", om.write("t.jsonl", talk.user("Print the heights too.").assistant("They are printed.").text()))
+        om("undo")
+        keep(om, talk.user("Rename the flag to --heights.").assistant("It is renamed."))
+        run = om("pending", "--json")
+        shown = run.document
+        assert (shown["pending"], shown["left"]) == (3, 2)
+        assert all(message["before"] for message in shown["messages"])
+        assert "only summaries" in run.stderr
+        om("apply", "-", stdin=answer(shown))
+        texts_left = [each["text"] for each in waiting(om)["messages"] if not each.get("before")]
+        assert texts_left == ["Rename the flag to --heights.", "It is renamed."]
+
     def test_nothing_pending_is_an_empty_document_and_a_note(self, om: Om) -> None:
         run = om("pending", "--json")
         assert (run.document["messages"], run.document["pending"]) == ([], 0)

@@ -169,6 +169,20 @@ class TestSessions:
         assert ([each["tier"] for each in found["pack"]["missing"]], found["lost_at"]) == ([None], "packing")
         assert traced(sailing, "Noordzand", "--session", QUAY, env={"OM_SCOPE": "global"})["lost_at"] is None
 
+    def test_a_row_of_the_project_around_the_current_directory_was_lost_at_its_tier(self, om: Om) -> None:
+        folder = om.folder / "harbour" / "ferry"
+        folder.mkdir(parents=True)
+        (folder.parent / ".git").mkdir()
+        for talk in (
+            Talk(session=FERRY, cwd=str(folder.parent)).user("We decided to sail from pier Noordzand in winter."),
+            Talk(session=QUAY, cwd=str(folder)).user("Please draw the quay."),
+        ):
+            om("observe", "-q", stdin=talk.assistant("Understood.").text())
+        asked = ("Noordzand", "--session", QUAY, "--budget")
+        assert traced(om, *asked, "500", cwd=folder)["pack"]["printed"]
+        found = traced(om, *asked, "20", cwd=folder)
+        assert ([each["tier"] for each in found["pack"]["missing"]], found["lost_at"]) == (["cross"], "packing")
+
     def test_without_a_session_the_last_one_with_a_row_is_checked(self, sailing: Om) -> None:
         other = Talk(session=QUAY, cwd="/home/ada/ferry").user("Where is pier Noordzand? Please draw it.")
         sailing("observe", "-q", stdin=other.assistant("Drawn.").text())

@@ -17,6 +17,7 @@ from omcli.memory.observation import Draft, Kind, LogQuery, Source, Type
 from omcli.memory.reflection import Reflected, Scope
 from omcli.operations.clock import Clock, id_at
 from omcli.operations.deps import Deps, Policy
+from omcli.operations.observe.buffer import waiting_messages
 from omcli.operations.observe.session import observe_session, write_buffered
 from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, TickReport, Trigger, overdue, tick
@@ -263,6 +264,21 @@ def test_rows_whose_messages_are_gone_are_left_out(desk: Desk, gone: tuple[int, 
     assert desk.rows == [*left, *names(2)]
     assert desk.store.batches.pending("s").messages == 0
     assert [len(batch.messages) for batch in desk.observer.shown] == [2, 1]
+
+
+def test_all_late_messages_are_measured_wherever_they_are(desk: Desk) -> None:
+    """They were counted by another counter, so all are counted again: not only those before the first covered one."""
+    desk.say(5, counter="other", tokens=1)
+    for seq in (1, 3):
+        desk.store.operations.change(OperationWrite(verb=OperationKind.FORGET, messages=(seq,)), now=NOW)
+    desk.observe()
+    for done in desk.store.operations.history():
+        desk.store.operations.undo(done.number, now=NOW)
+    late = waiting_messages("s", desk.deps)
+    desk.say(1, counter="other", tokens=1)
+    both = waiting_messages("s", desk.deps)
+    assert (late.messages, late.tokens, late.fresh) == (2, 20, 20)
+    assert (both.messages, both.tokens, both.fresh) == (3, 30, 30)
 
 
 def test_reflecting_leaves_blocks_and_they_are_activated_later(desk: Desk) -> None:

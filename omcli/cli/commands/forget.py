@@ -185,7 +185,7 @@ def _in_words(found: ForgetReport) -> str:
     parts = [counted(number, noun) for number, noun in counts if number]
     if found.buffered:
         parts.append(f"{counted(len(found.buffered), 'buffered row')}")
-    return ", ".join(parts) or "nothing"
+    return ", ".join(parts) or (counted(len(found.messages), "uncounted message") if found.messages else "nothing")
 
 
 def _as_dict(found: ForgetReport) -> dict[str, object]:

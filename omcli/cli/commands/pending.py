@@ -53,6 +53,8 @@ def pending(
     waiting = apply.pending(run.wiring.reading, session=session, tokens=tokens, counter=run.counter)
     if waiting.messages == 0:
         run.console.note(_empty_note(session, waiting))
+    elif waiting.pending_view is not None and not waiting.pending_view.evidence.shown.new:
+        run.console.note("the next messages are only summaries, which are not shown; reply with empty `observations`")
     if run.json:
         run.output.document(_as_dict(waiting, tokens))
     elif waiting.pending_view is not None and waiting.messages:

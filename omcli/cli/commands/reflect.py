@@ -61,7 +61,7 @@ def reflect(
 
     Folded rows are hidden, never deleted: `om log --all` shows them. By default, high-priority rows that are open, or
     are decisions, facts, instructions or preferences, keep their exact words. Rules do the folding unless you choose a
-    model; an API key alone chooses none. Prints the new rows.
+    model; an API key alone chooses none. Prints the new rows. --dry-run asks the model too, except with --global.
     """
     apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url, again=again)
     if across and (session is not None or meta):

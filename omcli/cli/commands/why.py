@@ -142,10 +142,13 @@ def trace(
         store,
         text,
         query,
-        session=run.session(session, may_be_new=True),
+        place=Place(
+            project=run.project,
+            above=run.folders,
+            session=run.session(session, may_be_new=True),
+            is_everywhere=run.settings.scope == "global",
+        ),
         pack_of=partial(_pack, run, budget),
-        project=run.project,
-        is_everywhere=run.settings.scope == "global",
     )
     if run.json:
         run.output.document(_trace_as_dict(found, limit))
@@ -320,17 +323,11 @@ def _session_as_dict(session: Session | None) -> dict[str, object] | None:
 # ---- trace
 
 
-def _pack(run: Run, budget: int | None, session: str | None) -> ContextPack:
-    """Return the pack that `om context` prints for a session."""
+def _pack(run: Run, budget: int | None, place: Place) -> ContextPack:
+    """Return the pack that `om context` prints."""
     if run.settings.context.block:
         run.console.note("`om context` prints the working-memory block (context.block); this is about the pack")
     total = budget if budget is not None else run.settings.context.budget
-    place = Place(
-        project=run.project,
-        above=run.folders,
-        session=session,
-        is_everywhere=run.settings.scope == "global",
-    )
     return context(
         run.wiring.reading,
         place,

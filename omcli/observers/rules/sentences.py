@@ -13,7 +13,7 @@ from omcli.base.record import positional_record, record
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import cues
-from omcli.text.clean import is_word_split, one_line
+from omcli.text.clean import is_word_split, one_line, word_end
 from omcli.text.phrases import counted
 
 _FENCE = lazily(r"^ {0,3}(```+|~~~+)")
@@ -242,19 +242,14 @@ def _code_end(lines: list[str], start: int, fence: str) -> int | None:
     return None
 
 
-_WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
-
-
 def cut(text: str, limit: int) -> str:
-    """Return text of at most `limit` characters. Longer text is cut between words or after a character of a script
-    without spaces, and ends with an ellipsis. If not even the first word fits, only the ellipsis is left.
+    """Return text of at most `limit` characters. Longer text ends with an ellipsis after a word (see `word_end`). If
+    not even the first word fits, only the ellipsis is left.
     """
     if len(text) <= limit:
         return text
-    end = max(0, text.rfind(" ", 0, limit - 1))
-    if not text.isascii():
-        end = max((wide.end() for wide in _WIDE.finditer(text, end, max(0, limit - 2))), default=end)
-    return f"{text[:end].rstrip()} …" if end > 0 else "…"
+    end = word_end(text, limit - 2)
+    return f"{text[:end].rstrip()} …" if end else "…"
 
 
 def first_lines(text: str, count: int | None) -> list[str]:

@@ -95,23 +95,22 @@ def waiting_messages(session_id: str, deps: Deps, *, ahead: bool = False) -> Wai
     if set(pending.tokens) <= {counter.name}:
         tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
     else:
-        tokens = fresh = 0
-        for batch in _waiting(session_id, deps, ahead=ahead):
-            tokens += sum(message_tokens(kept, counter) for kept in batch.messages)
-            fresh += sum(message_tokens(kept, counter) for kept in batch.messages if kept.seq > batch.deferred_through)
+        late, rest = deps.store.messages.by_seq(pending.late), _rest(session_id, deps, ahead=ahead)
+        tokens = fresh = sum(message_tokens(kept, counter) for kept in late)
+        if rest is not None:
+            tokens += sum(message_tokens(kept, counter) for kept in rest.messages)
+            fresh += sum(message_tokens(kept, counter) for kept in rest.messages if kept.seq > rest.deferred_through)
     return WaitingMessages(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
 
 
-def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
-    """Yield the pending messages in one batch, or in two if restored messages precede the cursor."""
-    store = deps.store
-    batch = store.batches.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
-    if batch is None:
-        return
-    yield batch
-    last = store.messages.newest(session_id, 1)
-    if batch.is_late and (rest := store.batches.unobserved_up_to(session_id, last[0].seq)) and not rest.is_late:
-        yield rest
+def _rest(session_id: str, deps: Deps, *, ahead: bool) -> Batch | None:
+    """Return the pending messages after the cursor or, with `ahead`, after the last buffered batch, as one batch."""
+    batches = deps.store.batches
+    if ahead:
+        return batches.unobserved(session_id, max_tokens=UNLIMITED, ahead=True)
+    last = deps.store.messages.newest(session_id, 1)
+    rest = batches.unobserved_up_to(session_id, last[0].seq) if last else None
+    return None if rest is None or rest.is_late else rest
 
 
 def due_buffered(session_id: str, deps: Deps, *, floor: int) -> tuple[BufferedBatch, ...]:

@@ -26,6 +26,7 @@ from omcli.operations.reflect.session import (
 )
 from omcli.pack.budget import last_fitting
 from omcli.reflectors.drafts import repeats, rules_in
+from omcli.text.clean import word_end
 from omcli.text.phrases import words_of
 from omcli.text.similarity import is_about
 
@@ -230,7 +231,7 @@ def _is_repeated(row: Observation, text: str) -> bool:
 
 
 def _cut(text: str, most: int, counter: TokenCounter) -> str:
-    """Cut text at a space, if possible, so that it fits into `most` tokens together with a marker."""
+    """Cut text after a word, unless half would be lost by that, so that it fits into `most` tokens with a marker."""
     if counter.text(text) <= most:
         return text
 
@@ -238,5 +239,4 @@ def _cut(text: str, most: int, counter: TokenCounter) -> str:
         return text[:chars] + _MARKER.format(len(text) - chars)
 
     fitting = last_fitting(lambda chars: counter.text(cut(chars)) <= most, 1, len(text) - 1)
-    space = text.rfind(" ", 0, fitting + 1)
-    return cut(space if space > 0 else fitting)
+    return cut(word_end(text, fitting, least=fitting // 2) or fitting)

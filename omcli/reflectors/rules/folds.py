@@ -31,7 +31,7 @@ from omcli.pack.salience import by_salience
 from omcli.pack.selection import OUTPUT_PART, quotes_output
 from omcli.reflectors.drafts import folded as folded_draft
 from omcli.reflectors.drafts import may_replace
-from omcli.text.clean import AGENT
+from omcli.text.clean import AGENT, short
 from omcli.text.phrases import anchors, counted, speaker, without_times
 from omcli.text.terms import NEGATION, folded
 
@@ -143,7 +143,8 @@ def _counted(same: Sequence[Observation], last: Observation, *, status: Status |
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
     what, arrow, outcome = without_times(last.text).partition(" → ")
-    why = f"; failed: {_cut(without_times(failed[-1].text).partition(' → ')[2])}" if failed and arrow else ""
+    reason = short(without_times(failed[-1].text).partition(" → ")[2], _WHY_CHARACTERS) if failed else ""
+    why = f"; failed: {reason}" if failed and arrow else ""
     text = f"{what} (× {counted(times)}{why}){f', last{arrow}{outcome}' if arrow else ''}"
     draft = replace(folded_draft(same, text, reason="counted"), status=status or last.status)
     about = {name: last.metadata[name] for name in ("command", "target", "tool", "exit_code") if name in last.metadata}
@@ -174,10 +175,6 @@ def _edits(row: Observation) -> int:
 def _number(row: Observation, name: str) -> int:
     number = row.metadata.get(name)
     return max(1, number) if isinstance(number, int) else 1
-
-
-def _cut(why: str) -> str:
-    return why if len(why) <= _WHY_CHARACTERS else f"{why[: why.rfind(' ', 0, _WHY_CHARACTERS)]} …"
 
 
 # ---- rows to drop

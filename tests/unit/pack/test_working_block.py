@@ -364,6 +364,27 @@ def test_a_long_line_is_cut_between_words_and_still_says_that_it_is_resolved() -
     assert len(line) <= 300
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "a" * 1000,
+        "修复登录页面的错误。" * 100,
+        "กขค" * 400,
+        "please look at https://example.org/" + "q" * 700,
+        "word " * 200,
+    ],
+)
+def test_a_long_line_of_any_script_keeps_its_beginning_and_its_end(said: str) -> None:
+    said = said.rstrip()
+    rows = Rows().add(Type.REQUEST, f"User: {said}", status=Status.OPEN).edited("a.py")
+    [line] = rows.lines("Current Task")
+    begin, end = line.split("…")
+    assert 250 < len(line) <= 300
+    assert f"User: {said}".startswith(begin.rstrip())
+    assert said.endswith(end)
+    assert len(end) >= 100
+
+
 # ---- what is no business of the block
 
 

@@ -142,6 +142,18 @@ def test_reflections_that_do_not_fit_are_cut_to_their_share() -> None:
     assert long == f"{' '.join(['berth'] * 57)}… [truncated {143 * 6} chars]"
 
 
+def test_what_is_written_without_spaces_is_cut_inside() -> None:
+    """All of it behind the only space was left out."""
+    said = "Agent: " + "失败的原因" * 200
+    chars = counter("chars-4")
+    told = replace(drafts(1)[0], reflections=(replace(drafts(1)[0].reflections[0], text=said),))
+    (found,) = limit_tokens(told, (row(0, said),), target=60, counter=chars).reflections
+    kept = found.text.partition("…")[0]
+    assert (said.startswith(kept), found.text.endswith(f"… [truncated {len(said) - len(kept)} chars]")) == (True, True)
+    assert 30 < chars.text(found.text) <= 60
+    assert chars.text(kept) > 30
+
+
 def test_the_last_reflections_go_where_there_is_no_room_and_their_rows_stay() -> None:
     """S2.28, XA7: a row is hidden only by a row that tells it; the first reflection stays."""
     found = capped(drafts(30, 30, 30), 45)

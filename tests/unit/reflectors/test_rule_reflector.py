@@ -159,6 +159,15 @@ def test_runs_of_a_command_are_counted() -> None:
     assert "(× 99+;" in merged(*rows)[0]
 
 
+@pytest.mark.parametrize("why", ["x" * 150, "失败的原因，" * 60, "word " * 60], ids=["no space", "wide", "words"])
+def test_the_reason_of_a_failed_run_is_cut_in_any_script(why: str) -> None:
+    passed = [ran(number, f"exit 0: {number} passed") for number in range(2, 6)]
+    (text,) = merged(ran(1, f"exit 1: {why.strip()}", status=RESOLVED), *passed)
+    shown = text.partition("failed: ")[2].partition("), last")[0]
+    assert 90 < len(shown) <= 100
+    assert shown.startswith(f"exit 1: {why[:20].strip()}")
+
+
 def test_a_run_that_fails_still_is_no_part_of_a_fold() -> None:
     rows = (ran(1, "exit 0: 4 passed"), ran(2, "exit 0: 5 passed"), ran(3, "exit 1", status=OPEN))
     assert merged(*rows) == ["Ran: pytest -q (× 2), last → exit 0: 5 passed", rows[2].text]

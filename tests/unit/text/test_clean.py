@@ -7,10 +7,10 @@ import time
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omcli.text.clean import clean, is_word_split, one_line, printable
+from omcli.text.clean import clean, is_word_split, one_line, printable, short, word_end
 
 _STRANGE = st.text(
     alphabet="ab \n\r\t\0\x07\x1b[]0;31mK\\\x7f\x85\x9b\u2028\u202e\u2066\u200d\ud800\udfff🎉漢", max_size=30
@@ -116,3 +116,40 @@ def test_much_of_anything_is_made_safe_in_a_moment(piece: str) -> None:
     one_line(text)
     printable(text)
     assert time.process_time() - start < 1
+
+
+# ---- cutting
+
+_SCRIPTS = ("abc de ", "ab失败的原因", "กขคง", "дом ", "中文 ab", "ab", "𠀀𠀁", "🎉 é")
+
+
+@given(st.lists(st.text("".join(_SCRIPTS), max_size=40), max_size=12), st.integers(8, 120))
+@example(["User: ", "失败的原因" * 60], 100)
+@example(["x" * 150], 100)
+@example(["User: ", "x" * 150], 100)
+@example(["ab cd " * 50], 100)
+def test_half_of_the_limit_is_used_at_least_and_never_more_than_all(parts: list[str], limit: int) -> None:
+    text = one_line("".join(parts))
+    cut = short(text, limit)
+    if len(text) <= limit:
+        assert cut == text
+    else:
+        assert limit // 2 < len(cut) <= limit
+        assert text.startswith(cut.removesuffix("…").rstrip())
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=7), min_size=30, max_size=60), st.integers(20, 60))
+def test_between_words_text_is_cut_at_the_last_space_that_fits(words: list[str], limit: int) -> None:
+    text = " ".join(words)
+    if len(text) > limit:
+        assert short(text, limit) == f"{text[: text.rfind(' ', 0, limit - 1)]} …"
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "end"),
+    [("one two three", 8, 7), ("one two three", 7, 7), ("one two three", 6, 3), ("three", 3, 0), ("失败的原因", 3, 3),
+     ("ab 失败的x", 6, 6), ("ab 失败的xy", 7, 6), ("ab", 0, 0), ("ab", -1, 0)],
+)  # fmt: skip
+def test_a_word_ends_before_a_space_or_after_a_wide_character(text: str, most: int, end: int) -> None:
+    assert word_end(text, most) == end
+    assert word_end(text, most, least=end + 1) == 0
