@@ -130,7 +130,7 @@ class Authority:
             return Attribution(sources=self.evidence.in_order((*sources, origin)), prefix=self._speaker([origin]))
         if written:
             own = self._share(terms, filter(self._is_spoken, answered))
-            is_own = own >= heard if lasts else own > 0
+            is_own = own > 0 and (own >= heard or not lasts)
             is_pure = any(not split_words(self._message(label))[1] for label in written)
             if is_own or (heard < _ORIGIN_SHARE and (own > 0 or is_pure)):
                 return Attribution(sources=tuple(sources))
