@@ -351,8 +351,9 @@ def _is_unfinished(parts: Sequence[TextPart]) -> bool:
     offers and courtesies do not count.
     """
     for part in parts:
-        undone = None if " | " in part.text or agents.says_nothing(part.text) else _UNDONE.search(part.text)
-        if undone is None or _CONDITION.search(part.text, 0, undone.start()):
+        said = cues.plain_quotes(part.text)
+        undone = None if " | " in said or agents.says_nothing(said) else _UNDONE.search(said)
+        if undone is None or _CONDITION.search(said, 0, undone.start()):
             continue
         # "Updated the failing tests" names what was mended.
         if not undone[0].lower().startswith("fail") or agents.agent_type(part.text) is not Type.OUTCOME:
@@ -362,7 +363,7 @@ def _is_unfinished(parts: Sequence[TextPart]) -> bool:
 
 def _is_complaint(prompt: KeptMessage) -> bool:
     """Return True if a prompt shows that earlier requests are not done: it corrects, complains or asks to continue."""
-    text = prompt.message.text[:300]
+    text = cues.plain_quotes(prompt.message.text[:300])
     if _GOES_ON.match(text) or people_cues.user_type(text) is Type.CORRECTION:
         return True
     return bool(_DISSATISFIED.search(text)) and not cues.is_imperative(text)

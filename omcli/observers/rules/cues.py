@@ -109,7 +109,7 @@ def is_empty_question(sentence: str) -> bool:
 
 def starts_question(clause: str) -> bool:
     """Return True if a clause after a comma starts a question: "…, can you", "…, how do I"."""
-    said = clause.lower()
+    said = plain(clause)
     return bool(_STARTS_REQUEST.match(said) or _REQUESTS_ANSWER.match(said) or _QUESTION_START.match(said))
 
 
@@ -307,12 +307,12 @@ _NAME = lazily(r"(?: \w+)?\s*[,;:!–—-]")
 
 def is_yes(text: str) -> bool:
     """Return True if the whole text means yes."""
-    return bool(_YES.match(text.lower()))
+    return bool(_YES.match(plain(text)))
 
 
 def is_no(text: str) -> bool:
     """Return True if the whole text means no."""
-    return bool(_NO.match(text.lower()))
+    return bool(_NO.match(plain(text)))
 
 
 def is_courtesy(sentence: str) -> bool:

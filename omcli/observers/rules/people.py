@@ -226,7 +226,7 @@ def _split_lasting(part: TextPart) -> Iterator[TextPart]:
     """
     start = 0
     is_prose = not part.is_heading and len(part.text) <= _PROMPT_CHARACTERS
-    for joint in _NEW_CLAUSE.finditer(part.text) if is_prose else ():
+    for joint in _NEW_CLAUSE.finditer(cues.plain_quotes(part.text)) if is_prose else ():
         before, after = part.text[start : joint.start()], part.text[joint.end() :]
         if (_asks(before) and _is_lasting_clause(after)) or (_is_lasting_clause(before) and _asks(after)):
             yield replace(part, text=before)

@@ -167,6 +167,32 @@ def test_a_plan_is_one_request_with_its_title_and_headings_in_order(lead: str, e
     assert not any("plan mode" in row.text or "not a heading" in row.text for row in rows)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("Add a retry to src/upload.py.", "Done: I added it.", "It doesn't work, the client still isn't retrying."),
+        (
+            "Split src/tides.py in two.",
+            "I split src/tides.py. I didn't get to the second module.",
+            "Show me the readme.",
+        ),
+        ("Split src/tides.py in two.", "I split it.\n\n## What's left\n\n- the tests\n- the docs of the tides module"),
+        ("Add the harbour test.", "Shall I also push to main?", "don't"),
+        ("Add the harbour test.", "Shall I also add one for the tides?", "let's do it"),
+        ("I keep the harbour data in SQLite files, what's the best way to index them?",),
+        ("Fix the test in tests/harbour.py, don't ever touch the main branch",),
+    ],
+)
+def test_curly_apostrophes_are_read_as_straight_ones(said: tuple[str, ...]) -> None:
+    def rows(apostrophe: str) -> list[tuple[Type, Status | None, str]]:
+        talk = Talk()
+        for place, words in enumerate(said):
+            (talk.agent if place % 2 else talk.user)(words.replace("'", apostrophe))
+        return [(row.type, row.status, row.text.replace(apostrophe, "'")) for row in talk.observed()]
+
+    assert rows("\u2019") == rows("'")
+
+
 def test_what_introduces_a_plan_at_length_is_kept_apart() -> None:
     """XC1."""
     lead = "The ferry has no network for most of its way, so that the captain sees no tides at all. " * 3
