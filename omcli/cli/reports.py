@@ -223,9 +223,10 @@ def prune_as_dict(found: PruneReport) -> dict[str, object]:
 
 def operation_summary(done: Operation) -> str:
     """Return the changes that an operation made when it was done, in words."""
-    return ", ".join(_operation_parts(done)) or (
-        counted(done.uncounted, "uncounted message") if done.uncounted else "nothing"
-    )
+    if parts := list(_operation_parts(done)):
+        return ", ".join(parts)
+    uncounted = done.figures.get("uncounted", done.uncounted)
+    return counted(uncounted, "uncounted message") if isinstance(uncounted, int) and uncounted else "nothing"
 
 
 def _operation_parts(done: Operation) -> Iterator[str]:

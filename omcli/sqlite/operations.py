@@ -147,6 +147,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
         # These counts remain even if the rows are deleted later.
         figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
+        figures |= {"uncounted": done.uncounted} if done.uncounted else {}
         dialect.update(connection, "operations", {"figures": dialect.compact_json(figures)}, number=number)
     return recorded(connection, number)
 

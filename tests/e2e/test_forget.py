@@ -113,7 +113,10 @@ class TestForgetting:
         event = json.loads(talk.lines[-1])["uuid"]
         assert "would forget: 1 uncounted message\n" in om("forget", event, "--dry-run").stderr
         assert "1 uncounted message forgotten; `om undo 1` reverses that\n" in om("forget", event).stderr
-        assert "  1 uncounted message\n" in om("history").stdout
+        om("undo")
+        assert "  1 uncounted message  undone by 2\n" in om("history").stdout
+        om("forget", event, "--hard", "--yes")
+        assert om("history").stdout.count("  1 uncounted message") == 2
 
     def test_a_session_of_forgotten_messages_is_told_and_is_not_the_last(self, om: Om) -> None:
         """XD6: counted as an import counts them; undoing brings the session back."""
