@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
-from omcli.base.errors import UnknownId
 from omcli.base.record import field, fields_of, record, replace
 from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite
 from omcli.memory.message import Message, Role, TokenCounter, results_by_call, row_tokens
@@ -83,11 +82,11 @@ def prune(
         return _plan(store, rules, counter=counter, for_good=for_good, tell=tell)
     pruned: list[tuple[Observation, str]] = []
     found = _plan(store, rules, counter=counter, for_good=for_good, tell=lambda *each: pruned.append(each))
-    found = replace(
-        found,
-        dropped=tuple(Dropped(row=row.id, reason=reason) for row, reason in pruned),
-        rows=tuple(_in_full(store, pruned) if in_full else (row for row, _ in pruned)),  # before they are deleted
-    )
+    rows = [row for row, _ in pruned]
+    if in_full:  # read before they are deleted, but left as they are if they have been forgotten since
+        rows = [full or row for full, row in zip(store.rows.find_all(row.id for row in rows), rows, strict=True)]
+    dropped = tuple(Dropped(row=row.id, reason=reason) for row, reason in pruned)
+    found = replace(found, dropped=dropped, rows=tuple(rows))
     if dry_run:
         return found
     store.vectors.drop_unused()  # not after: undoing needs the vectors that become unused now
@@ -197,15 +196,6 @@ def _by_project(store: Store, *, with_hidden: bool) -> Iterator[Pool]:
             (visible if row.is_visible else hidden)[row.project].append(row)
     for name in dict.fromkeys((*visible, *hidden)):
         yield Pool(session=None, rows=tuple(visible[name]), active_at="", hidden=tuple(hidden[name]))
-
-
-def _in_full(store: Store, pruned: Iterable[tuple[Observation, str]]) -> Iterator[Observation]:
-    """Yield the rows with all their fields, or unchanged if they have been forgotten since."""
-    for row, _ in pruned:
-        try:
-            yield store.rows.find(row.id)
-        except UnknownId:
-            yield row
 
 
 def _active_at(summary: SessionSummary, rows: Iterable[Observation]) -> str:
