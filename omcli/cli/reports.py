@@ -212,7 +212,7 @@ def prune_as_dict(found: PruneReport) -> dict[str, object]:
     operation = {"operation": found.done.number} if found.done else {}
     return {
         **operation,
-        "pruned": len(found.rows),
+        "pruned": found.count,
         "messages": sum(found.counted.values()),
         "sessions": found.sessions,
         "tokens": found.tokens,

@@ -347,6 +347,9 @@ class Rows(Protocol):
         Raise UnknownId unless exactly one row matches.
         """
 
+    def find_all(self, ids: Iterable[str], *, bare: bool = False) -> Iterator[Observation | None]:
+        """Yield, for each id, its row, or None if it is unknown or forgotten. `bare` is that of `LogQuery`."""
+
     def tokens(self, session: str, kinds: Iterable[Kind] = tuple(Kind)) -> Mapping[str, int]:
         """Return the tokens of the session's visible rows of these kinds, by counter."""
 

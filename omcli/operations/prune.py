@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
-from omcli.base.errors import UnknownId
 from omcli.base.record import field, fields_of, record, replace
 from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite
-from omcli.memory.message import Message, Role, TokenCounter, results_by_call, row_tokens, rows_tokens
+from omcli.memory.message import Message, Role, TokenCounter, results_by_call, row_tokens
 from omcli.memory.observation import (
     FAILURES,
     PINNED,
@@ -39,7 +39,9 @@ _COVERED_FIRST = (Support.STRONG, Support.PARTIAL, Support.NONE)
 class PruneReport:
     dropped: tuple[Dropped, ...] = ()
     rows: tuple[Observation, ...] = ()
-    """The pruned rows."""
+    """The pruned rows. Like `dropped`, it is empty if they were told one by one."""
+    count: int = 0
+    """Number of pruned rows."""
     messages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """`seq` of all messages to hide or delete, by session."""
     counted: Mapping[str, int] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class PruneReport:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.dropped or self.messages)
+        return not (self.count or self.messages)
 
 
 def prune(
@@ -67,16 +69,24 @@ def prune(
     dry_run: bool = False,
     for_good: bool = False,
     in_full: bool = True,
+    tell: Callable[[Observation, str], None] | None = None,
 ) -> PruneReport:
     """Hide rows and messages by retention rules, in one operation. With `for_good`, delete them permanently.
 
     Without `in_full`, reported rows lack the fields that are slowest to read (`LogQuery.bare`). `for_good` also deletes
     rows that are already hidden and exceed the limit on age or on the number of sessions, and frees the disk space.
-    Even without `for_good`, vectors that no visible text uses are deleted. `dry_run` changes nothing.
+    Even without `for_good`, vectors that no visible text uses are deleted. `dry_run` changes nothing. In it, `tell` is
+    given each row and the reason once it is found, so that they need not all be kept.
     """
-    found = _plan(store, rules, counter=counter, for_good=for_good)
-    if in_full:  # read before they are deleted
-        found = replace(found, rows=tuple(_in_full(store, found.rows)))
+    if dry_run and tell is not None:
+        return _plan(store, rules, counter=counter, for_good=for_good, tell=tell)
+    pruned: list[tuple[Observation, str]] = []
+    found = _plan(store, rules, counter=counter, for_good=for_good, tell=lambda *each: pruned.append(each))
+    rows = [row for row, _ in pruned]
+    if in_full:  # read before they are deleted, but left as they are if they have been forgotten since
+        rows = [full or row for full, row in zip(store.rows.find_all(row.id for row in rows), rows, strict=True)]
+    dropped = tuple(Dropped(row=row.id, reason=reason) for row, reason in pruned)
+    found = replace(found, dropped=dropped, rows=tuple(rows))
     if dry_run:
         return found
     store.vectors.drop_unused()  # not after: undoing needs the vectors that become unused now
@@ -123,74 +133,80 @@ def waiting(operations: Operations) -> tuple[Operation, ...]:
     )
 
 
-def _plan(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_good: bool) -> PruneReport:
+def _plan(
+    store: Store,
+    rules: RetentionRules,
+    *,
+    counter: TokenCounter,
+    for_good: bool,
+    tell: Callable[[Observation, str], None],
+) -> PruneReport:
+    """Return what to prune, but give the rows, with the reasons, to `tell`."""
     sessions = {summary.session.id: summary for summary in store.sessions.summaries()}
-    pools = _rows_by_session(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
+    pools = partial(_rows_by_session, store, rules, sessions, with_hidden=for_good)
     support = store.reflections.supports() if rules.max_tokens is not None else {}
-    dropped = tuple(
-        rows_to_go(pools, rules, support=lambda row: support.get(row, 0), tokens=lambda row: row_tokens(row, counter))
-    )
-    rows_of = {row.id: row for pool in pools for row in (*pool.hidden, *pool.rows)}
-    rows = tuple(rows_of[each.row] for each in dropped)
+    affected: set[str] = set()
+    count = tokens = 0
+    for row, reason in rows_to_go(
+        pools, rules, support=lambda row: support.get(row, 0), tokens=lambda row: row_tokens(row, counter)
+    ):
+        tell(row, reason)
+        count += 1
+        tokens += row_tokens(row, counter) if row.is_visible else 0
+        affected |= {row.session} if row.session else set()
     going = dict(_messages(store, rules, sessions))
-    messages = {name: tuple(each.seq for each in outline) for name, outline in going.items()}
     return PruneReport(
-        dropped=dropped,
-        rows=rows,
-        messages=messages,
+        count=count,
+        messages={name: tuple(each.seq for each in outline) for name, outline in going.items()},
         counted={name: sum(each.is_counted for each in outline) for name, outline in going.items()},
-        sessions=len({row.session for row in rows if row.session} | messages.keys()),
-        tokens=rows_tokens((row for row in rows if row.is_visible), counter),
+        sessions=len(affected | going.keys()),
+        tokens=tokens,
     )
 
 
 def _rows_by_session(
-    store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
-) -> tuple[Pool, ...]:
-    """Return the rows of sessions by session, including sessions without rows. For rules across sessions, return the
-    cross-session rows by project instead. If only the age of rows is limited in sessions, younger rows are left out.
+    store: Store, rules: RetentionRules, sessions: Mapping[str, SessionSummary], *, with_hidden: bool
+) -> Iterator[Pool]:
+    """Yield the rows of each session, read when it is its turn. For rules across sessions, yield the cross-session rows
+    by project instead. If only the age of rows is limited in sessions, younger rows are left out.
     """
-    pools: dict[str | None, list[Observation]] = defaultdict(list)
-    if not rules.is_across:
-        pools |= {name: [] for name in sessions if rules.session in (None, name)}
+    if not rules.is_about_rows:
+        return
+    if rules.is_across:
+        yield from _by_project(store, with_hidden=with_hidden)
+        return
+    # Other limits depend on the rows that stay.
+    until = rules.before if rules.keep_last is rules.max_tokens is rules.keep_sessions is None else None
+    for name, summary in sessions.items():
+        if rules.session in (None, name):
+            asked = LogQuery(session=name, until=until, hidden=with_hidden, bare=True)
+            rows = [row for each in store.rows.log(asked) if not is_across(row := each.observation)]
+            visible = tuple(row for row in rows if row.is_visible)
+            hidden = tuple(row for row in rows if not row.is_visible)
+            yield Pool(session=name, rows=visible, active_at=_active_at(summary, visible), hidden=hidden)
+
+
+def _by_project(store: Store, *, with_hidden: bool) -> Iterator[Pool]:
+    """Yield the cross-session rows by project, the project of the first visible row first."""
+    visible: dict[str | None, list[Observation]] = defaultdict(list)
     hidden: dict[str | None, list[Observation]] = defaultdict(list)
-    # Other limits depend on the rows that stay, and projects are listed in the order of all their rows.
-    is_by_age = not rules.is_across and rules.keep_last is rules.max_tokens is rules.keep_sessions is None
-    until = rules.before if is_by_age else None
-    for logged in store.rows.log(LogQuery(session=rules.session, until=until, hidden=with_hidden, bare=True)):
+    for logged in store.rows.log(LogQuery(hidden=with_hidden, bare=True)):
         row = logged.observation
-        if is_across(row) is rules.is_across:
-            (pools if row.is_visible else hidden)[row.project if rules.is_across else row.session].append(row)
-    return tuple(
-        Pool(
-            session=None if rules.is_across else name,
-            rows=tuple(pools[name]),
-            active_at=_active_at(sessions.get(name or ""), pools[name]),
-            hidden=tuple(hidden[name]),
-        )
-        for name in (*pools, *(hidden.keys() - pools.keys()))
-    )
+        if is_across(row):
+            (visible if row.is_visible else hidden)[row.project].append(row)
+    for name in dict.fromkeys((*visible, *hidden)):
+        yield Pool(session=None, rows=tuple(visible[name]), active_at="", hidden=tuple(hidden[name]))
 
 
-def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]:
-    """Yield the rows with all their fields, or unchanged if they have been forgotten since."""
-    for row in bare:
-        try:
-            yield store.rows.find(row.id)
-        except UnknownId:
-            yield row
-
-
-def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
+def _active_at(summary: SessionSummary, rows: Iterable[Observation]) -> str:
     """Return the time of a session's last activity: of its last message (or its last ingest, if no message is dated),
     or of its last row if that is later.
     """
-    seen = (summary.last_at or summary.seen_at) if summary else ""
-    return max([seen, *(row.dated for row in rows)])
+    return max([summary.last_at or summary.seen_at, *(row.dated for row in rows)])
 
 
 def _messages(
-    store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary]
+    store: Store, rules: RetentionRules, sessions: Mapping[str, SessionSummary]
 ) -> Iterator[tuple[str, tuple[MessageOutline, ...]]]:
     if rules.messages_before is None:
         return
@@ -224,20 +240,22 @@ def is_across(row: Observation) -> bool:
 
 
 def rows_to_go(
-    pools: Sequence[Pool],
+    pools: Callable[[], Iterable[Pool]],
     rules: RetentionRules,
     *,
     support: Callable[[str], int],
     tokens: Callable[[Observation], int],
-) -> Iterator[Dropped]:
+) -> Iterator[tuple[Observation, str]]:
     """Yield the rows to prune, each once, with a reason. `support` returns the number of rows made from a row.
+
+    `pools` is called once, or twice if the number of sessions is limited, because all are compared first.
 
     Pinned rows and unsettled instructions and preferences are protected. From `keep_last` and `max_tokens`, open tasks
     and problems are protected too; from `max_tokens`, all other rows that are open, in force or of high priority.
     `RetentionRules.spares_none` lifts all of this, except that `max_tokens` never prunes rows of high priority.
     """
-    kept = _last_active(pools, rules.keep_sessions)
-    for pool in pools:
+    kept = None if rules.keep_sessions is None else _last_active(pools(), rules.keep_sessions)
+    for pool in pools():
         yield from _of_pool(pool, rules, kept, support=support, tokens=tokens)
 
 
@@ -248,14 +266,14 @@ def _of_pool(
     *,
     support: Callable[[str], int],
     tokens: Callable[[Observation], int],
-) -> Iterator[Dropped]:
+) -> Iterator[tuple[Observation, str]]:
     gone: set[str] = set()
 
-    def drop(rows: Iterable[Observation], reason: str) -> Iterator[Dropped]:
+    def drop(rows: Iterable[Observation], reason: str) -> Iterator[tuple[Observation, str]]:
         for row in rows:
             if row.id not in gone:
                 gone.add(row.id)
-                yield Dropped(row=row.id, reason=reason)
+                yield row, reason
 
     free = [row for row in pool.rows if rules.spares_none or not _is_standing(row)]
     whole = (*pool.hidden, *free)
@@ -311,12 +329,10 @@ def _newest(rows: Sequence[Observation], count: int) -> set[str]:
     return {row.id for row in oldest_first[max(0, len(rows) - count) :]}
 
 
-def _last_active(pools: Sequence[Pool], count: int | None) -> frozenset[str | None] | None:
-    """Return the `count` most recently active sessions, or None if there is no limit."""
-    if count is None:
-        return None
-    order = sorted(pools, key=lambda pool: (pool.active_at, pool.session or ""), reverse=True)
-    return frozenset(pool.session for pool in order[:count])
+def _last_active(pools: Iterable[Pool], count: int) -> frozenset[str | None]:
+    """Return the `count` most recently active sessions."""
+    order = sorted(((pool.active_at, pool.session or "") for pool in pools), reverse=True)
+    return frozenset(name for _, name in order[:count])
 
 
 def _is_standing(row: Observation) -> bool:

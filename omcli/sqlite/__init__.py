@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from omcli.sqlite.merge import SqliteRecords
     from omcli.sqlite.messages import SqliteBookmarks, SqliteMessageLog
     from omcli.sqlite.operations import SqliteOperations, SqliteReflections
-    from omcli.sqlite.rows import SqliteRows, SqliteTombstones
+    from omcli.sqlite.rows import SqliteRows
     from omcli.sqlite.search import SqliteSearchIndex, SqliteTextSearch
-    from omcli.sqlite.sessions import SqliteSessions
+    from omcli.sqlite.sessions import SqliteSessions, SqliteTombstones
     from omcli.sqlite.vectors import SqliteVectors
 
 
@@ -171,7 +171,7 @@ class SqliteStore:
 
     @cached_property
     def tombstones(self) -> SqliteTombstones:
-        from omcli.sqlite.rows import SqliteTombstones
+        from omcli.sqlite.sessions import SqliteTombstones
 
         return SqliteTombstones(self.database)
 

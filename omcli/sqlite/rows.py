@@ -1,4 +1,4 @@
-"""Rows in the store: adding and hiding them, reading the log with filters, and tombstones of forgotten rows."""
+"""Rows in the store: adding and hiding them, and reading the log with filters."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from omcli.base import record
 from omcli.base.errors import UnknownId
 from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement
-from omcli.memory.ports import Rows, Tombstones
+from omcli.memory.ports import Rows
 from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, sessions
 from omcli.sqlite.dialect import PAGE, Table
 from omcli.text.instants import first_id
 
 if TYPE_CHECKING:
-    from omcli.memory.changes import SessionTitle
     from omcli.memory.observation import Dropped
 
 _SHORTEST_REFERENCE = 4
@@ -50,6 +50,7 @@ _BEST = "SELECT position FROM (SELECT importance, position FROM ({}) ORDER BY 1 
 """Query for the positions of the most important rows among those that another query selects."""
 
 _OF_ID = codec.id_is()
+_PLACE = f"SELECT position FROM observations WHERE {_OF_ID}"
 _LINKED = (
     "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l JOIN {} AS m"
     f" ON m.seq = l.message WHERE {dialect.among('l.observation', ':which')}"
@@ -76,6 +77,16 @@ class SqliteRows(Table, Rows):
         with self._database.reading() as connection:
             return find(connection, reference)
 
+    def find_all(self, ids: Iterable[str], *, bare: bool = False) -> Iterator[Observation | None]:
+        waiting = iter(ids)
+        while page := tuple(islice(waiting, PAGE)):
+            with self._database.reading() as connection:
+                places = (connection.execute(_PLACE, _id_values(each)).fetchone() for each in page)
+                listed = dialect.as_list(position for (position,) in filter(None, places))
+                found = _select(connection, f"WHERE {dialect.among('o.position')}", (listed,), bare=bare)
+            by_id = {logged.observation.id: logged.observation for logged in found}
+            yield from map(by_id.get, page)
+
     def tokens(self, session: str, kinds: Iterable[Kind] = tuple(Kind)) -> Mapping[str, int]:
         with self._database.reading() as connection:
             number = codec.session_number(connection, session)
@@ -89,42 +100,6 @@ class SqliteRows(Table, Rows):
     def changes(self, session: str) -> int:
         with self._database.reading() as connection:
             return sessions.changes(connection, session)
-
-
-class SqliteTombstones(Table, Tombstones):
-    """Tombstones in the table `tombstones`; forgotten rows and titles in `aside_observations` and `aside_titles`."""
-
-    def rows(self) -> tuple[Observation, ...]:
-        with self._database.reading() as connection:
-            return tuple(logged.observation for logged in hidden(connection, "ORDER BY o.position"))
-
-    def titles(self) -> tuple[SessionTitle, ...]:
-        from omcli.memory.changes import SessionTitle  # noqa: PLC0415 - only to forget
-
-        with self._database.reading() as connection:
-            found = connection.execute(
-                "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
-                " ORDER BY 1, 2"
-            )
-            return tuple(map(SessionTitle._make, found))
-
-    def has_messages(self, seqs: Sequence[int]) -> bool:
-        with self._database.reading() as connection:
-            forgotten = (
-                "SELECT count(DISTINCT message) FROM message_holds AS h JOIN operations AS o ON o.number = h.operation"
-                f" WHERE o.verb = 'forget' AND o.undone_by IS NULL AND {dialect.among('message')}"
-            )
-            (found,) = connection.execute(forgotten, (dialect.as_list(seqs),)).fetchone()
-        return bool(found == len(set(seqs)))
-
-    def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
-        with self._database.reading() as connection:
-            return sessions.are_forgotten(connection, rows)
-
-    def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        with self._database.reading() as connection:
-            has_tombstones = sessions.has_tombstones(connection)
-            return tuple(has_tombstones and sessions.is_forgotten_text(connection, text) for text in texts)
 
 
 def add(
@@ -256,14 +231,6 @@ def by_query(connection: sqlite3.Connection, query: LogQuery, positions: str) ->
     conditions, values = _clauses(connection, query, visible=_visible(query))
     clauses = f"WHERE {' AND '.join((dialect.among('o.position'), *conditions))} ORDER BY o.position"
     return _select(connection, clauses, (positions, *values))
-
-
-def hidden(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
-    """Yield rows moved out of the log, with their former positions."""
-    select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
-    read = codec.observation_reader()
-    for row in connection.execute(f"SELECT {select} {clauses}", values):
-        yield Logged(position=row[0], observation=read(row, ()))
 
 
 def _id_values(reference: str) -> tuple[bytes, bytes]:

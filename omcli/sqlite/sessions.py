@@ -1,17 +1,21 @@
-"""Sessions in the store, message and row counts, and the freeze points of packs."""
+"""Sessions in the store, message and row counts, the freeze points of packs, and tombstones of forgotten text."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from omcli.base.record import replace
 from omcli.memory.message import MessageKind, Role
-from omcli.memory.observation import Kind, Observation, Source
-from omcli.memory.ports import Lane, Sessions, StoreStatus
+from omcli.memory.observation import Kind, Logged, Observation, Source
+from omcli.memory.ports import Lane, Sessions, StoreStatus, Tombstones
 from omcli.memory.session import BY_HAND, EvictionPolicy, FreezePoint, Session, SessionSummary
 from omcli.sqlite import codec, dialect, lanes
 from omcli.sqlite.dialect import Table
+
+if TYPE_CHECKING:
+    from omcli.memory.changes import SessionTitle
 
 _PENDING = f"""
     ((SELECT {{number}} FROM messages AS m WHERE m.session = s.number AND m.seq >
@@ -132,6 +136,42 @@ class SqliteSessions(Table, Sessions):
             )
 
 
+class SqliteTombstones(Table, Tombstones):
+    """Tombstones in the table `tombstones`; forgotten rows and titles in `aside_observations` and `aside_titles`."""
+
+    def rows(self) -> tuple[Observation, ...]:
+        with self._database.reading() as connection:
+            return tuple(logged.observation for logged in hidden(connection, "ORDER BY o.position"))
+
+    def titles(self) -> tuple[SessionTitle, ...]:
+        from omcli.memory.changes import SessionTitle  # noqa: PLC0415 - only to forget
+
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
+                " ORDER BY 1, 2"
+            )
+            return tuple(map(SessionTitle._make, found))
+
+    def has_messages(self, seqs: Sequence[int]) -> bool:
+        with self._database.reading() as connection:
+            forgotten = (
+                "SELECT count(DISTINCT message) FROM message_holds AS h JOIN operations AS o ON o.number = h.operation"
+                f" WHERE o.verb = 'forget' AND o.undone_by IS NULL AND {dialect.among('message')}"
+            )
+            (found,) = connection.execute(forgotten, (dialect.as_list(seqs),)).fetchone()
+        return bool(found == len(set(seqs)))
+
+    def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            return are_forgotten(connection, rows)
+
+    def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            has_any = has_tombstones(connection)
+            return tuple(has_any and is_forgotten_text(connection, text) for text in texts)
+
+
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
     """Return a session, or None if no messages were ever appended to it and it has no rows."""
     sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
@@ -192,6 +232,14 @@ def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence
         " WHERE number = :session",
         {"now": now, "first": min(instants, default=None), "last": max(instants, default=None), "session": session},
     )
+
+
+def hidden(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
+    """Yield rows moved out of the log, with their former positions."""
+    select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
+    read = codec.observation_reader()
+    for row in connection.execute(f"SELECT {select} {clauses}", values):
+        yield Logged(position=row[0], observation=read(row, ()))
 
 
 def are_forgotten(connection: sqlite3.Connection, rows: Sequence[Observation]) -> tuple[bool, ...]:

@@ -14,7 +14,7 @@ from omcli.memory.changes import UNDONE, SessionTitle
 from omcli.memory.coverage import tombstone, tombstone_of
 from omcli.memory.observation import NEXT_STEP, Logged
 from omcli.memory.ports import Lane
-from omcli.sqlite import codec, dialect, rows
+from omcli.sqlite import codec, dialect, rows, sessions
 
 
 def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
@@ -110,7 +110,7 @@ def add_tombstone(connection: sqlite3.Connection, digest: str, *, operation: int
 
 def by_position(connection: sqlite3.Connection, positions: Sequence[int]) -> Iterator[Logged]:
     which = f"WHERE {dialect.among('o.position')} ORDER BY o.position"
-    yield from rows.hidden(connection, which, dialect.as_list(positions))
+    yield from sessions.hidden(connection, which, dialect.as_list(positions))
 
 
 def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
@@ -129,7 +129,7 @@ def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, 
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     """Return the hidden row with this id and its former log position, or None if no hidden row has this id."""
-    found = rows.hidden(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
+    found = sessions.hidden(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
     return next(iter(found), None)
 
 

@@ -146,6 +146,13 @@ class TestLog:
         with pytest.raises(UnknownId):
             store.rows.find(reference)
 
+    def test_many_rows_are_found_by_their_ids_in_the_order_asked_for(self, store: Store) -> None:
+        rows = [row(number, session=None, project=None, metadata={"n": number}) for number in range(20_000, 21_200)]
+        store.rows.add(*rows)
+        asked = [row_id(30_000), *(each.id for each in reversed(rows))]
+        assert list(store.rows.find_all(asked)) == [None, *reversed(rows)]
+        assert list(store.rows.find_all([rows[7].id], bare=True)) == [replace(rows[7], metadata={})]
+
     def test_a_hidden_row_is_found_by_its_id(self, store: Store) -> None:
         assert store.rows.find(row_id(4)).text == "four"
 

@@ -250,7 +250,7 @@ def _parts(done: ConsolidateReport) -> Iterator[str]:
 def _rows_and_messages(pruned: PruneReport | None) -> Iterator[str]:
     if pruned is None:
         return
-    for number, noun in ((len(pruned.rows), "row"), (sum(pruned.counted.values()), "message")):
+    for number, noun in ((pruned.count, "row"), (sum(pruned.counted.values()), "message")):
         if number:
             yield counted(number, noun)
 

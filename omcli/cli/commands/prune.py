@@ -17,6 +17,7 @@ from omcli.memory.retention import RetentionRules
 from omcli.operations.clock import before
 
 if TYPE_CHECKING:
+    from omcli.memory.observation import Observation
     from omcli.memory.retention import RetentionRules
     from omcli.operations.prune import PruneReport
 
@@ -112,6 +113,10 @@ def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
 def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:
     from omcli.operations.prune import prune
 
+    def print_row(row: Observation, reason: str) -> None:
+        if dry_run:
+            run.output.row(row, remark=reason)
+
     def prune_rows(*, dry_run: bool) -> PruneReport:
         store = run.wiring.reading if dry_run else run.wiring.store_or_empty
         return prune(
@@ -122,6 +127,7 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
             dry_run=dry_run,
             for_good=for_good,
             in_full=run.json,
+            tell=None if run.json else print_row,
         )
 
     if rules.session is not None and run.wiring.reading.sessions.find(rules.session) is None:
@@ -150,7 +156,7 @@ def _report(run: Run, found: PruneReport, *, dry_run: bool) -> None:
         run.console.report(f"would prune: {_in_words(found)}")
     elif found.erased is not None:
         run.console.report(f"{_in_words(found)} deleted")
-        reports.report_erase(run, found.erased, besides=reports.other_rows(found.done, len(found.rows)))
+        reports.report_erase(run, found.erased, besides=reports.other_rows(found.done, found.count))
     else:
         number = found.done.number if found.done else ""
         run.console.report(f"{_in_words(found)} pruned; `om undo {number}` reverses that")
@@ -158,9 +164,7 @@ def _report(run: Run, found: PruneReport, *, dry_run: bool) -> None:
 
 def _in_words(found: PruneReport) -> str:
     messages = sum(found.counted.values())
-    parts = (
-        [f"{counted(len(found.rows), 'row')} with {found.tokens} tokens"] if found.rows or not found.messages else []
-    )
+    parts = [f"{counted(found.count, 'row')} with {found.tokens} tokens"] if found.count or not found.messages else []
     parts += [counted(messages, "message")] if found.messages else []
     where = f" in {counted(found.sessions, 'session')}" if found.sessions else ""
     return f"{', '.join(parts)}{where}"

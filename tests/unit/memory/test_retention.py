@@ -52,9 +52,8 @@ def gone(
 ) -> list[str]:
     """The texts of the rows that go."""
     pools = pools or [Pool(session="s", rows=tuple(rows), active_at=NEW)]
-    texts = {each.id: each.text for pool in pools for each in (*pool.hidden, *pool.rows)}
-    dropped = rows_to_go(pools, rules, support=lambda each: support.get(each, 0), tokens=lambda each: each.tokens)
-    return [texts[each.row] for each in dropped]
+    found = rows_to_go(lambda: pools, rules, support=lambda each: support.get(each, 0), tokens=lambda each: each.tokens)
+    return [each.text for each, _ in found]
 
 
 class TestThePool:
@@ -143,13 +142,13 @@ class TestTheOtherRules:
         rows = (row(1, text="old", event_at=OLD),)
         dropped = list(
             rows_to_go(
-                [Pool(session="s", rows=rows, active_at=OLD)],
+                lambda: [Pool(session="s", rows=rows, active_at=OLD)],
                 RetentionRules(before=BEFORE, keep_last=0, max_tokens=0, keep_sessions=0),
                 support=lambda _: 0,
                 tokens=lambda each: each.tokens,
             )
         )
-        assert [each.reason for each in dropped] == ["not among the last 0 sessions"]
+        assert [reason for _, reason in dropped] == ["not among the last 0 sessions"]
 
     def test_pinned_rows_and_standing_instructions_stay_and_what_is_open_where_rows_are_counted(self) -> None:
         rows = [
@@ -192,8 +191,8 @@ def test_whatever_the_rules_each_row_goes_once_and_what_is_kept_is_no_more_than_
 ) -> None:
     rows = numbered(rows)
     pool = Pool(session="s", rows=tuple(rows), active_at=NEW)
-    dropped = list(rows_to_go([pool], rules, support=lambda _: 0, tokens=lambda each: each.tokens))
-    ids = [each.row for each in dropped]
+    dropped = list(rows_to_go(lambda: [pool], rules, support=lambda _: 0, tokens=lambda each: each.tokens))
+    ids = [each.id for each, _ in dropped]
     assert len(ids) == len(set(ids))
     left = [each for each in rows if each.id not in set(ids)]
     if not rules.spares_none:
