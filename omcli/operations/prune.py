@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 
 from omcli.base.record import field, fields_of, record, replace
@@ -143,7 +142,7 @@ def _plan(
 ) -> PruneReport:
     """Return what to prune, but give the rows, with the reasons, to `tell`."""
     sessions = {summary.session.id: summary for summary in store.sessions.summaries()}
-    pools = partial(_rows_by_session, store, rules, sessions, with_hidden=for_good)
+    pools = _rows_by_session(store, rules, sessions, with_hidden=for_good)
     support = store.reflections.supports() if rules.max_tokens is not None else {}
     affected: set[str] = set()
     count = tokens = 0
@@ -240,7 +239,7 @@ def is_across(row: Observation) -> bool:
 
 
 def rows_to_go(
-    pools: Callable[[], Iterable[Pool]],
+    pools: Iterable[Pool],
     rules: RetentionRules,
     *,
     support: Callable[[str], int],
@@ -248,14 +247,17 @@ def rows_to_go(
 ) -> Iterator[tuple[Observation, str]]:
     """Yield the rows to prune, each once, with a reason. `support` returns the number of rows made from a row.
 
-    `pools` is called once, or twice if the number of sessions is limited, because all are compared first.
+    If the number of sessions is limited, all pools are read first, because they are compared.
 
     Pinned rows and unsettled instructions and preferences are protected. From `keep_last` and `max_tokens`, open tasks
     and problems are protected too; from `max_tokens`, all other rows that are open, in force or of high priority.
     `RetentionRules.spares_none` lifts all of this, except that `max_tokens` never prunes rows of high priority.
     """
-    kept = None if rules.keep_sessions is None else _last_active(pools(), rules.keep_sessions)
-    for pool in pools():
+    kept = None
+    if rules.keep_sessions is not None:
+        pools = tuple(pools)
+        kept = _last_active(pools, rules.keep_sessions)
+    for pool in pools:
         yield from _of_pool(pool, rules, kept, support=support, tokens=tokens)
 
 

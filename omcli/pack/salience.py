@@ -160,7 +160,8 @@ def matching(rows: Sequence[Observation], matches: Mapping[str, float]) -> list[
 
 def _last_asked(rows: Sequence[Observation]) -> list[int]:
     """Return the indexes of the open rows among a person's last requests, questions and corrections, newest first, and
-    of errors pasted into the same messages. A correction is open until the agent reports a result.
+    of errors pasted at the same instants, that is into the same messages. A correction is open until the agent reports
+    a result.
     """
     asked = [place for place, row in enumerate(rows) if is_asked(row)]
     reported = max((place for place, row in enumerate(rows) if row.type is Type.OUTCOME), default=-1)
@@ -169,9 +170,9 @@ def _last_asked(rows: Sequence[Observation]) -> list[int]:
         for place in asked[: -_LAST_ASKED - 1 : -1]
         if rows[place].status is Status.OPEN or (rows[place].type is Type.CORRECTION and place > reported)
     ]
-    sources = {rows[place].sources[:1] for place in shown if rows[place].sources}
+    times = {rows[place].dated for place in shown}
     errors = (n for n, row in enumerate(rows) if row.type is Type.FACT and row.text.startswith(PASTED))
-    return [*shown, *(place for place in errors if rows[place].sources[:1] in sources)]
+    return [*shown, *(place for place in errors if rows[place].dated in times)]
 
 
 def _counted_rows(rows: Sequence[Observation]) -> list[int]:

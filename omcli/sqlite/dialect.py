@@ -231,6 +231,15 @@ def by_index(table: str, index: str) -> str:
     return f"{table} INDEXED BY {index}"
 
 
+def with_word(table: str) -> tuple[str, str, str]:
+    """Return an index of words, its column with the numbers of texts, and a condition with a parameter for a query."""
+    return table, "rowid", f"{table} MATCH ?"
+
+
+HAS_FOLDED = "({0} GLOB :folded OR instr({0}, char(0)))"
+"""Condition for a column with characters that `:folded` lists, or with a NUL."""
+
+
 def columns_of(connection: sqlite3.Connection, table: str) -> str:
     """Return all columns of a table, including those added by later migrations."""
     return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))

@@ -184,13 +184,13 @@ def _match(
 ) -> WordMatch:
     found, count = [], 0.0
     for (table, (source, _)), (first, last) in zip(dialect.INDEXES.items(), bounds, strict=True):
-        searched_in, value = (table, _word_query([word])) if word.isalnum() else (source, word)
-        has_word = f"{table} MATCH ?" if word.isalnum() else "instr(text, ?) > 0"
-        of_session = f" AND (SELECT session FROM {source} AS s WHERE s.{_KEYS[source]} = {searched_in}.rowid) = ?"
+        key, is_word = _KEYS[source], word.isalnum()
+        found_in, number, has_word = dialect.with_word(table) if is_word else (source, key, "instr(text, ?) > 0")
+        of_session = f" AND (SELECT session FROM {source} AS s WHERE s.{key} = {found_in}.{number}) = ?"
         newest = connection.execute(
-            f"SELECT rowid FROM {searched_in} WHERE {has_word} AND rowid BETWEEN ? AND ?"
-            f"{of_session if session else ''} ORDER BY rowid DESC LIMIT ?",
-            (value, first, last, *session, most),
+            f"SELECT {number} FROM {found_in} WHERE {has_word} AND {number} BETWEEN ? AND ?"
+            f"{of_session if session else ''} ORDER BY {number} DESC LIMIT ?",
+            (_word_query([word]) if is_word else word, first, last, *session, most),
         )
         numbers = [number for (number,) in newest]
         searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
@@ -427,7 +427,7 @@ def _may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
         return "1", {}
     match = "length(CAST({0} AS BLOB)) > length({0})"
     if words:
-        match = f"({{0}} LIKE :word OR {match} AND ({{0}} GLOB :folded OR instr({{0}}, char(0))))"
+        match = f"({{0}} LIKE :word OR {match} AND {dialect.HAS_FOLDED})"
     word = words[-1][:1000] if words else ""  # `LIKE` refuses very long patterns
     values = {"word": f"%{word}%", "folded": f"*[{_FOLDED}]*"}
     return f"({' OR '.join(match.format(column) for column in columns)})", values

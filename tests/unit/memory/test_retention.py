@@ -52,7 +52,7 @@ def gone(
 ) -> list[str]:
     """The texts of the rows that go."""
     pools = pools or [Pool(session="s", rows=tuple(rows), active_at=NEW)]
-    found = rows_to_go(lambda: pools, rules, support=lambda each: support.get(each, 0), tokens=lambda each: each.tokens)
+    found = rows_to_go(pools, rules, support=lambda each: support.get(each, 0), tokens=lambda each: each.tokens)
     return [each.text for each, _ in found]
 
 
@@ -142,7 +142,7 @@ class TestTheOtherRules:
         rows = (row(1, text="old", event_at=OLD),)
         dropped = list(
             rows_to_go(
-                lambda: [Pool(session="s", rows=rows, active_at=OLD)],
+                [Pool(session="s", rows=rows, active_at=OLD)],
                 RetentionRules(before=BEFORE, keep_last=0, max_tokens=0, keep_sessions=0),
                 support=lambda _: 0,
                 tokens=lambda each: each.tokens,
@@ -191,7 +191,7 @@ def test_whatever_the_rules_each_row_goes_once_and_what_is_kept_is_no_more_than_
 ) -> None:
     rows = numbered(rows)
     pool = Pool(session="s", rows=tuple(rows), active_at=NEW)
-    dropped = list(rows_to_go(lambda: [pool], rules, support=lambda _: 0, tokens=lambda each: each.tokens))
+    dropped = list(rows_to_go([pool], rules, support=lambda _: 0, tokens=lambda each: each.tokens))
     ids = [each.id for each, _ in dropped]
     assert len(ids) == len(set(ids))
     left = [each for each in rows if each.id not in set(ids)]

@@ -135,12 +135,14 @@ def test_an_open_matter_stays_as_fresh_as_on_the_first_day() -> None:
     assert ranked(solved, blocked, *filler)[0] == blocked.text
 
 
-def test_an_error_without_sources_is_not_what_a_note_asks() -> None:
-    """Neither was said in a message, so nothing ties them together."""
-    asked = row("rebuild the harbour index", 5, kind=Kind.NOTE, type=Type.REQUEST, status=Status.OPEN)
+def test_an_error_stands_with_the_request_of_its_message() -> None:
+    """It was written at the same instant. A pack reads no sources."""
+    asked = row("rebuild the harbour index", 5, type=Type.REQUEST, status=Status.OPEN)
     pasted = row("User pasted: error: no such index", 1, type=Type.FACT)
     told = row("the deploy key lives in the vault", 9, type=Type.DECISION)
-    assert ranked(pasted, told, asked)[:2] == [asked.text, told.text]
+    assert ranked(pasted, told, asked)[:2] == [asked.text, pasted.text]
+    earlier = replace(pasted, event_at="2020-01-01T00:00:00.000Z")
+    assert ranked(earlier, told, asked)[:2] == [asked.text, told.text]
 
 
 def test_a_row_written_by_hand_goes_before_an_equal_one_that_was_observed() -> None:
