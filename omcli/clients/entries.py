@@ -154,8 +154,8 @@ def _found(root: Part, is_ours: Callable[[Mapping[str, Any]], bool]) -> Iterator
 
 
 def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return event and command of each of our entries in settings. `or_retired` adds entries of the retired tool. Raise
-    BadConfiguration if the text is not valid.
+    """Return event and command of each of our entries in settings. `or_retired` adds entries of observational-memory,
+    the retired program that is also called `om`. Raise BadConfiguration if the text is not valid.
     """
     is_ours = partial(_is_own, or_retired=or_retired)
     found = _found(parse(text), is_ours)

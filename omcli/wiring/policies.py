@@ -193,9 +193,11 @@ def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:
 
 
 def learn_key(settings: Settings, name: str, *, of: str = "the store", command: str | None = None) -> None:
-    """Let this process open a file that is encrypted with the key that has this name. A command prints the key,
-    otherwise it is where the store's key is. Raise NoKey if it is missing or cannot be read, BadKey if anything else
-    is in its place, and the errors of `key_printed`.
+    """Let this process open a file that is encrypted with the key that has this name. `command` prints the key; without
+    it, the key is taken from the place of the store's (`place_of_key`). `of` names the file in errors.
+
+    Raise NoKey if the key is missing or cannot be read, BadKey if anything else is in its place, and the errors of
+    `key_printed`.
     """
     from omcli.sqlite.cipher import learn, name_of
 

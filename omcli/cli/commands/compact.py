@@ -114,8 +114,8 @@ def compact(
               lines that cannot be read are skipped, or with --strict refused),
       69      if a model fails on messages that are not among the last ones; to
               go on without it, use --observer rules or observer.fallback,
-      75      if such messages are still pending (--max-iterations, --dry-run), or
-              another process is working on the session,
+      75      if earlier messages than the last ones are still pending
+              (--max-iterations, --dry-run), or the session is in use,
       77, 78  if the model cannot be used.
 
     In these cases, `--to pi` and --json print {"replace": false, "reason": …}; --best-effort then makes the exit code

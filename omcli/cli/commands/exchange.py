@@ -77,8 +77,8 @@ def export(
     `--to jsonl` writes the whole memory: messages, rows, operations, what is hidden and what was forgotten; om-store(5)
     lists what stays on this machine. `om import` merges it into another store. The other formats hold the visible rows
     (with --all, hidden ones too) in the order in which they were stored. Times are UTC. `om import` can read all of
-    them but markdown and agents-md. Of them, only duet-groups and zora-jsonl say which rows are items. On import, rows
-    with the same words and time become one row, unless the file gives them different sessions.
+    them but markdown and agents-md. Of the formats other than jsonl, only duet-groups and zora-jsonl say which rows are
+    items. On import, rows with the same words and time become one row, unless the file gives them different sessions.
 
     If the store is encrypted, so is FILE with `--to jsonl`, with the same key, unless --plain is given. Only `om
     import` and SQLCipher read it. Other formats, and all output to stdout or another pipe, are plain text.

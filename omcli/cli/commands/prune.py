@@ -62,7 +62,7 @@ def prune(
 
     A row is pruned if any of the limits (--older-than, --keep-last, --budget, --keep-sessions) applies to it and it is
     not protected. Pinned rows, and instructions and preferences in force, are protected. --keep-last and --budget also
-    protect open tasks, blockers and failures, and --budget all other open rows, and decisions and corrections in force.
+    protect tasks, blockers and failures that are open; --budget all open rows, and decisions and corrections in force.
 
     --budget first prunes rows from which several reflections were made, then rows from which one was made, then the
     others. In each group, rows of low priority come before rows of medium priority, and old rows before new ones.

@@ -71,7 +71,7 @@ def tick(
 
     \b
     The exit code is
-      0           if something was done or left to a worker,
+      0           if something was done or left to a worker, or with --estimate,
       1           if nothing was due,
       69          if a model failed,
       73, 74, 75  if no worker could be started,

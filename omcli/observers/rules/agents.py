@@ -161,7 +161,7 @@ def is_progress(sentence: str) -> bool:
 
 def is_guess(sentence: str) -> bool:
     """Return True if a sentence expresses doubt: "It might be the cache"."""
-    return bool(_GUESS.search(cues.plain(sentence)))
+    return bool(_GUESS.search(plain(sentence)))
 
 
 def is_offer(sentence: str) -> bool:
@@ -171,7 +171,7 @@ def is_offer(sentence: str) -> bool:
 
 def opens_next_steps(sentence: str) -> bool:
     """Return True if a heading introduces remaining work: "Next steps"."""
-    return bool(_NEXT.match(cues.plain(sentence)))
+    return bool(_NEXT.match(plain(sentence)))
 
 
 _OUTCOME_CHARACTERS = 1800
