@@ -118,16 +118,19 @@ def embed(
     embedder: Embedder,
     *,
     most: int | None = None,
+    report: EmbedReport | None = None,
     progress: Callable[[EmbedReport], None],
 ) -> EmbedReport:
-    """Make the missing vectors, of at most `most` messages and rows. `progress` is called after each batch.
+    """Make the missing vectors, of at most `most` messages and rows. `progress` is called after each batch. `report` is
+    filled in and returned, so that after an error it tells what was made.
 
     Each batch is written in one transaction. The lane is held for one batch at a time, so that several processes share
     the work. Raise the errors of the embedder and of the store; earlier batches are kept.
     """
     name, vectors = name_of(embedder), deps.store.vectors
     places = vectors.missing(name)
-    report = EmbedReport(left=len(places))
+    report = report or EmbedReport()
+    report.left = len(places)
     waiting = wanted = places[:most]
     while waiting:
         deps.show_steps(StepCount(noun="text", done=len(wanted) - len(waiting), total=len(wanted)))
@@ -172,7 +175,8 @@ def watch(
     interval: float,
     progress: Callable[[EmbedReport], None],
 ) -> Iterator[EmbedReport | OmError]:
-    """Make missing vectors in rounds, with pauses of `interval` seconds. Yield a report of each round that made some.
+    """Make missing vectors in rounds, with pauses of `interval` seconds. Yield a report of each round that made some,
+    also if it then failed.
 
     An error of the model or the disk is yielded once, until there is a success or a different error. If the store is
     locked, nothing is yielded and the next round tries again. A model that failed is called again after a minute, or
@@ -180,14 +184,17 @@ def watch(
     """
     said, asked_from = "", 0.0
     while True:
+        report = EmbedReport()
         try:
             if clock.monotonic() >= asked_from:
                 with opened() as found:
-                    report = embed(found.deps, found.embedder, progress=progress)
+                    embed(found.deps, found.embedder, report=report, progress=progress)
                 said = ""
                 if report.places:
                     yield report
         except (*OF_MODELS, TryAgain, InputOutput) as error:
+            if report.places:
+                yield report
             if isinstance(error, OF_MODELS) and not isinstance(error, Waiting):
                 asked_from = clock.monotonic() + _BACK_OFF
             if not isinstance(error, (Waiting, TryAgain)) and error.message != said:

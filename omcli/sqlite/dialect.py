@@ -78,7 +78,8 @@ _raised: dict[int, BaseException] = {}
 
 def interrupt_of(error: sqlite3.Error) -> BaseException | None:
     """Return the exception that ended a call of Python, by default Ctrl-C, or None if the error has another cause."""
-    return _raised.pop(get_ident(), None) or (KeyboardInterrupt() if str(error) in _ENDED else None)
+    raised = _raised.pop(get_ident(), None) or (KeyboardInterrupt() if str(error) in _ENDED else None)
+    return raised if _code(error) in (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERRUPT) else None
 
 
 def index_text(text: str) -> str:

@@ -452,6 +452,21 @@ class TestWorkers:
         assert (process.returncode, rest) == (130, b"")
         assert len(told.fake.asked) == 1
 
+    def test_watch_tells_what_a_round_made_before_it_failed(self, told: Embedding) -> None:
+        """S2.30"""
+        for number in range(60):
+            told.om("note", f"Crate {number} stands in hall {number % 7}.")
+        told.fake.then(Act(), Act(status=400, error="no"))
+        process = told.om.start("embed", "--watch", "0.05s", env=told.env)
+        assert process.stderr is not None
+        try:
+            assert process.stderr.readline().startswith(b"50 messages and rows embedded (50 texts)")
+            assert process.stderr.readline() == b"om: error: openai: no (HTTP 400)\n"
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        assert told.count("vectors") == 50
+
     def test_what_is_killed_during_a_call_loses_nothing(self, told: Embedding) -> None:
         """S2.30: the next run makes what is missing."""
         told.fake.then(Act(hang=True))

@@ -91,8 +91,9 @@ class FileReport:
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
-    """Number of messages that were already stored, occur twice or were forgotten. New, known and spooled messages, and
-    those that are `off`, together are all counted messages of the main thread or, if there is none, of the side chains.
+    """Number of messages that were already stored, occur twice or were forgotten. New, known and spooled messages
+    together are all counted messages of the main thread or, if there is none, of the side chains, except those in
+    projects where memory is off.
     """
     spooled: int = 0
     """Number of messages that wait in the spool, because the store could not take them (`spooled_for`)."""
