@@ -27,11 +27,13 @@ PAGE = 500
 """Number of rows read at once from a whole table."""
 _ADDED_AT_ONCE = 32
 """Number of rows that a statement adds: of messages and observations, as many as fit into 999 parameters."""
+_NUMBERS = {"messages": "seq", "observations": "position", "bookmarks": "place"}
+"""Columns with the numbers of rows that are not called `number`."""
 
 NOWHERE = Path("(temporary store)")
 """Path shown for a store without a file."""
-NO_LIMIT = -1
-"""The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
+NO_LIMIT = (1 << 63) - 1
+"""The `LIMIT` that keeps all rows."""
 _FIRST_CJK = "\u3040"
 _LETTERS = lazily(r"[A-Za-z]+")
 _HUMP = lazily(r"[a-z][A-Z]")
@@ -114,7 +116,7 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
 
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
-    """Add a row and return its number. In every table with numbers, the number is the rowid."""
+    """Add a row and return its number."""
     (number,) = insert_all(connection, table, [columns])
     return number
 
@@ -128,16 +130,16 @@ def insert_all(connection: sqlite3.Connection, table: str, rows: Sequence[Column
     for at in range(0, len(rows), _ADDED_AT_ONCE):
         some = rows[at : at + _ADDED_AT_ONCE]
         values = tuple([value for columns in some for value in columns.values()])
-        last = execute(connection, _insert_statement(table, tuple(some[0]), len(some)), values).lastrowid
-        assert last is not None
-        numbers += range(last - len(some) + 1, last + 1)
+        made = execute(connection, _insert_statement(table, tuple(some[0]), len(some)), values)
+        numbers += [number for (number,) in made.fetchall()]
     return numbers
 
 
 @cache
 def _insert_statement(table: str, columns: tuple[str, ...], rows: int) -> str:
     row = f"({', '.join('?' * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"
+    number = _NUMBERS.get(table, "number")
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)} RETURNING {number}"
 
 
 def update(connection: sqlite3.Connection, table: str, columns: Columns, *, number: int) -> None:
@@ -145,13 +147,23 @@ def update(connection: sqlite3.Connection, table: str, columns: Columns, *, numb
     execute(connection, f"UPDATE {table} SET {changes} WHERE number = :number", {**columns, "number": number})
 
 
-def as_list(values: Iterable[object]) -> str:
+class ValueList(str):
+    """A list as a parameter: its JSON, which SQLite reads, and its `values`, for an engine with arrays."""
+
+    values: tuple[object, ...]
+    __slots__ = ("values",)
+
+
+def as_list(values: Iterable[object]) -> ValueList:
     """Return the values as a single parameter for `each` and `among`: SQLite may be limited to 999 parameters, and one
     prepared statement then serves lists of any length.
     """
     import json  # noqa: PLC0415
 
-    return json.dumps(list(values))
+    found = tuple(values)
+    listed = ValueList(json.dumps(found))
+    listed.values = found
+    return listed
 
 
 def each(parameter: str = "?") -> str:
@@ -200,7 +212,7 @@ def fill_index(connection: sqlite3.Connection, table: str) -> None:
 
 def has_text(column: str) -> str:
     """Return the condition that a text has more than spaces, tabs and line ends."""
-    return f"trim({column}, ' ' || char(9, 10, 13)) <> ''"
+    return f"trim({column}, ' \t\n\r') <> ''"
 
 
 def digest_query(images: str) -> str:
@@ -286,6 +298,19 @@ class Database:
     def close(self) -> None:
         with self.om_errors():
             self.connection.close()
+
+    def size(self) -> int:
+        """Return the size of the store and its write-ahead log in bytes."""
+        from omcli.sqlite.connection import size  # noqa: PLC0415
+
+        return size(self.path) or 0
+
+    def vacuum(self) -> None:
+        """Remove what was deleted from the file."""
+        from omcli.sqlite.backups import vacuum  # noqa: PLC0415 - most commands delete nothing
+
+        with self.om_errors():
+            vacuum(self.connection, wait=self.wait)
 
     def om_errors(self) -> AbstractContextManager[None]:
         """Raise om's errors instead of SQLite's inside the block."""

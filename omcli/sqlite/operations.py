@@ -13,7 +13,6 @@ from omcli.memory.observation import PINNED, Observation
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, RowOutline, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, sessions, soft_delete
-from omcli.sqlite.connection import size
 from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
 from omcli.text.similarity import is_distinctive, said_words
@@ -49,14 +48,11 @@ class SqliteOperations(Table, Operations):
             return _preview_undo(connection, number)
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
-        from omcli.sqlite.backups import vacuum  # noqa: PLC0415 - most operations delete nothing
-
-        before = size(self._database.path) or 0
+        before = self._database.size()
         with self._database.writing() as connection:
             found, messages_found = erase.erase(connection, numbers, now=now)
-        with self._database.om_errors():
-            vacuum(self._database.connection, wait=self._database.wait)
-        after = size(self._database.path) or 0
+        self._database.vacuum()
+        after = self._database.size()
         return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:

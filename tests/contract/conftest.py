@@ -1,4 +1,4 @@
-"""Stores that keep the same promises: over a file, over an encrypted one, and in memory."""
+"""Stores that keep the same promises: over a file, over an encrypted one, in memory, and on a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fakes import MemoryStore, empty_store, encrypted_store
 MakeStore = Callable[[Callable[[str], bool]], Store]
 
 
-@pytest.fixture(params=["file", "encrypted", "memory"])
+@pytest.fixture(params=["file", "encrypted", "memory", "postgres"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
     """Make a store that asks the given function if the owner of a lease is gone."""
     with ExitStack() as opened:
@@ -23,6 +23,11 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
         def make(is_gone: Callable[[str], bool]) -> Store:
             if request.param == "memory":
                 return opened.enter_context(MemoryStore(is_gone=is_gone))
+            if request.param == "postgres":
+                from omcli.postgres import PostgresStore
+
+                url = request.getfixturevalue("postgres_url")
+                return opened.enter_context(PostgresStore.open(url, wait=1, is_gone=is_gone))
             if request.param == "encrypted":
                 pytest.importorskip("sqlcipher3")
             empty = encrypted_store() if request.param == "encrypted" else empty_store()

@@ -1,0 +1,76 @@
+"""The store in a PostgreSQL database. Its roles are those of `sqlite`, whose queries `dialect` translates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from omcli.base.errors import BadConfiguration
+from omcli.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from omcli.postgres.search import PostgresSearchIndex, PostgresTextSearch
+
+
+class PostgresStore(SqliteStore):
+    """A `memory.ports.Store` in the schema `om` of a database."""
+
+    @classmethod
+    def open(  # type: ignore[override]
+        cls, url: str, *, wait: float, read_only: bool = False, is_gone: Callable[[str], bool] | None = None
+    ) -> Self | SqliteStore:
+        """Open the store in a database. Create it if it is missing, and migrate it if its schema is older.
+
+        With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds. `is_gone`
+        returns True if the owner of a lease has ended (default: `lanes.is_gone`).
+
+        Raise BadConfiguration without psycopg, TryAgain if the server cannot be reached, NotAllowed if it refuses the
+        user, InputOutput if the database does not exist, StoreLocked, NewerStore, MigrationFailed, and UnusableStore if
+        the schema is not om's or the server is too old.
+        """
+        try:
+            from omcli.postgres.connection import check_version, connect, migrate, newest
+            from omcli.postgres.dialect import Database, om_errors
+        except ImportError:
+            raise BadConfiguration("psycopg is not installed", hint="pip install 'omcli[postgres]'") from None
+
+        name = without_password(url)
+        with om_errors(name, wait=wait):
+            connection = connect(url)
+            try:
+                if not read_only:
+                    migrate(connection, name=name, wait=wait)
+                elif (found := check_version(connection, name=name)) < newest():
+                    if not found:
+                        connection.close()
+                        return SqliteStore.temporary(is_gone=is_gone)
+                    migrate(connection, name=name, wait=wait)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(Database(connection, name=name, wait=wait), is_gone=is_gone)
+
+    @property
+    def key(self) -> None:
+        """None: a server encrypts its files by itself."""
+        return
+
+    @cached_property
+    def search(self) -> PostgresTextSearch:  # type: ignore[override]
+        from omcli.postgres.search import PostgresTextSearch
+
+        return PostgresTextSearch(self.database)
+
+    @cached_property
+    def index(self) -> PostgresSearchIndex:  # type: ignore[override]
+        from omcli.postgres.search import PostgresSearchIndex
+
+        return PostgresSearchIndex(self.database)
+
+
+def without_password(url: str) -> str:
+    """Return a URL without its password, to be shown."""
+    import re
+
+    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", re.sub(r"([?&]password=)[^&]*", r"\1…", url))

@@ -1,0 +1,341 @@
+"""The queries of the store's roles on PostgreSQL: a connection that understands them, transactions and errors.
+
+The roles write their SQL once, as `sqlite.dialect` spells it. `translated` rewrites what PostgreSQL says otherwise:
+
+- parameters: `?` and `:name`;
+- lists: SQLite takes one as JSON and reads it with `json_each`, PostgreSQL takes an array, whose type it finds by the
+  column, so that the column's index is used;
+- `IS` between two values: `IS NOT DISTINCT FROM`;
+- `INDEXED BY`: PostgreSQL has no such hint.
+
+What can be a function is one, in the schema `om` (see the first migration).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+from psycopg import errors as codes
+from psycopg.adapt import Loader
+from psycopg.types.numeric import IntDumper
+
+from omcli.base.errors import CannotWrite, InputOutput, MigrationFailed, NotAllowed, OmError, StoreLocked, TryAgain
+from omcli.sqlite import dialect
+from omcli.sqlite.dialect import ValueList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from psycopg.abc import Buffer
+
+    from omcli.sqlite.dialect import Values
+
+SCHEMA = "om"
+"""Schema of the database that contains everything of the store."""
+_WRITING = 0x6F6D636C
+"""Number of the advisory lock that a writer holds. SQLite's files have the same number in their header."""
+_REPLACEMENT = "\ufffd"
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""A NUL, which PostgreSQL refuses in text, and halves of surrogate pairs."""
+_RETRIED = (codes.SerializationFailure, codes.DeadlockDetected)
+_AWAY = (
+    codes.AdminShutdown, codes.CrashShutdown, codes.CannotConnectNow, codes.TooManyConnections, codes.IdleSessionTimeout,
+    codes.IdleInTransactionSessionTimeout,
+)  # fmt: skip
+"""Errors that mean the server ended the connection, or takes none at the moment."""
+
+
+# ---- queries
+
+
+class _Query(NamedTuple):
+    sql: str
+    arrays: frozenset[str | int]
+    """Names or places of the parameters that are arrays."""
+
+
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'"
+    r"|(?P<percent>%)"
+    r"|(?P<column>[^\s(]\S*) IN \(SELECT value FROM json_each\((?P<list>\?|:\w+)\)\)"
+    r"|(?P<each>SELECT value FROM json_each\()"
+    r"|(?P<place>\?)"
+    r"|(?<!:):(?P<name>[a-z_]+)"
+    r"|(?P<hint> INDEXED BY \w+)"
+    r"|\bIS (?P<isnot>NOT )?(?!NOT\b|NULL\b|TRUE\b|FALSE\b|DISTINCT\b)"
+)
+"""Parts of a query that PostgreSQL writes differently, and strings, in which nothing is replaced but `%`."""
+
+
+@cache
+def translated(sql: str) -> _Query:
+    """Return a query of the roles as psycopg takes it for PostgreSQL."""
+    arrays: set[str | int] = set()
+    places = 0
+
+    def parameter(name: str) -> str:
+        nonlocal places
+        if name != "?":
+            return f"%({name[1:]})s"
+        places += 1
+        return "%s"
+
+    def replace(found: re.Match[str]) -> str:
+        if found["percent"]:
+            return "%%"
+        if found["column"]:
+            column = _TOKEN.sub(replace, found["column"])
+            arrays.add(places if found["list"] == "?" else found["list"][1:])
+            return f"{column} = ANY({parameter(found['list'])})"
+        if found["each"]:
+            return "SELECT value::bigint FROM json_each("
+        if found["place"] or found["name"]:
+            return parameter(found[0])
+        if found["hint"]:
+            return ""
+        if found[0].startswith("IS"):
+            return "IS DISTINCT FROM " if found["isnot"] else "IS NOT DISTINCT FROM "
+        return found[0].replace("%", "%%")
+
+    return _Query(sql=_TOKEN.sub(replace, sql), arrays=frozenset(arrays))
+
+
+class Row(tuple[Any, ...]):
+    """A row of a result: a tuple whose values can also be read by the names of their columns."""
+
+    __slots__ = ()
+    names: Mapping[str, int] = {}
+
+    def keys(self) -> list[str]:
+        return list(self.names)
+
+    def __getitem__(self, key: Any) -> Any:
+        return tuple.__getitem__(self, self.names[key] if isinstance(key, str) else key)
+
+
+@cache
+def _row_type(columns: tuple[str, ...]) -> Callable[[Sequence[Any]], Row]:
+    names = {name: place for place, name in reversed(list(enumerate(columns)))}
+    return type("Row", (Row,), {"__slots__": (), "names": names})
+
+
+def _rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
+    """Return a function that makes a row of a cursor's result (`psycopg.rows.RowFactory`)."""
+    return _row_type(tuple(column.name for column in cursor.description or ()))
+
+
+class _NumberLoader(Loader):
+    """Reads `numeric` as the integer that it is: PostgreSQL gives this type to sums of integers."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data).decode()
+        return float(text) if "." in text or "N" in text else int(text)
+
+
+class Connection:
+    """A connection with the part of `sqlite3.Connection` that the roles use, for their queries (see `translated`).
+
+    Values are put into queries by the client, so that PostgreSQL need not know the types of parameters.
+    """
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw = raw
+        raw.cursor_factory = psycopg.ClientCursor
+        raw.row_factory = _rows
+        raw.adapters.register_loader("numeric", _NumberLoader)
+        raw.adapters.register_dumper(bool, _BoolDumper)
+        raw.adapters.register_dumper(int, IntDumper)
+
+    def execute(self, sql: str, values: Values = ()) -> psycopg.Cursor[Row]:
+        query = translated(sql)
+        bound = _bound(values, query.arrays)
+        try:
+            return self.raw.execute(query.sql, bound)
+        except (UnicodeEncodeError, psycopg.DataError) as error:
+            if isinstance(error, psycopg.DataError) and error.sqlstate is not None:
+                raise
+            return self.raw.execute(query.sql, _cleaned(bound))  # it was refused by the client
+
+    def executemany(self, sql: str, rows: Iterable[Values]) -> None:
+        for values in rows:
+            self.execute(sql, values)
+
+    def close(self) -> None:
+        self.raw.close()
+
+
+def _bound(values: Values, arrays: frozenset[str | int]) -> Mapping[str, object] | Sequence[object]:
+    """Return parameters in which the lists that are arrays have become lists."""
+    if not arrays:
+        return values if isinstance(values, Mapping) else list(values)
+    if isinstance(values, Mapping):
+        return {name: _array(value) if name in arrays else value for name, value in values.items()}
+    return [_array(value) if place in arrays else value for place, value in enumerate(values)]
+
+
+def _array(value: object) -> object:
+    return list(value.values) if isinstance(value, ValueList) else value
+
+
+def _cleaned(values: Mapping[str, object] | Sequence[object]) -> Mapping[str, object] | Sequence[object]:
+    """Return parameters without what PostgreSQL cannot store in text, each replaced by U+FFFD."""
+
+    def clean(value: object) -> object:
+        if isinstance(value, str):
+            return _UNSTORABLE.sub(_REPLACEMENT, value)
+        return [clean(each) for each in value] if isinstance(value, list) else value
+
+    if isinstance(values, Mapping):
+        return {name: clean(value) for name, value in values.items()}
+    return list(map(clean, values))
+
+
+# ---- an open database: its transactions and errors
+
+
+class Database(dialect.Database):
+    """A connection to one database. `name` is the URL without its password.
+
+    Writers wait for each other, up to `wait` seconds. Writing raises StoreLocked after that, and TryAgain if the server
+    went away: then it is not known if the last transaction was committed, and whoever repeats it finds out.
+    """
+
+    def __init__(self, connection: Connection, *, name: str, wait: float) -> None:
+        self.connection = connection  # type: ignore[assignment]
+        self.path = name  # type: ignore[assignment]
+        self.wait = wait
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def om_errors(self) -> AbstractContextManager[None]:
+        return om_errors(self.path, wait=self.wait)  # type: ignore[arg-type]
+
+    def reading(self) -> AbstractContextManager[Any]:
+        return _Transaction(self)
+
+    def writing(self) -> AbstractContextManager[Any]:
+        return _Transaction(self, writes=True)
+
+    def renew_index(self) -> None:
+        from omcli.postgres.search import renew
+
+        with self.writing() as connection:
+            renew(connection)
+
+    def size(self) -> int:
+        with self.om_errors():
+            (found,) = self.connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
+        return int(found)
+
+    def vacuum(self) -> None:
+        """Nothing to do: the server frees the space of deleted rows by itself."""
+
+
+class _Transaction:
+    """A transaction (see `sqlite.dialect`). A writing one takes the lock of all writers first."""
+
+    def __init__(self, database: Database, *, writes: bool = False) -> None:
+        self._connection: Connection = database.connection  # type: ignore[assignment]
+        self._name = str(database.path)
+        self._wait = database.wait
+        self._writes = writes
+
+    def __enter__(self) -> Connection:
+        try:
+            if self._writes:
+                self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                lock_writers(self._connection, wait=self._wait)
+            else:
+                self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        except BaseException as error:
+            self._end(error)
+            raise
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None and self._writes:
+                self._connection.execute("COMMIT")
+        except BaseException as failure:
+            self._end(failure)
+            raise
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        """Roll back the transaction if it is still open, and raise om's error instead of PostgreSQL's."""
+        if self._connection.raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            with suppress(psycopg.OperationalError):  # the connection is lost
+                self._connection.raw.rollback()
+        if isinstance(error, psycopg.Error) and (
+            found := om_error(error, name=self._name, wait=self._wait)
+        ):
+            raise found from error
+
+
+def lock_writers(connection: Connection, *, wait: float) -> None:
+    """Take the lock of all writers until the transaction ends. Wait for it up to `wait` seconds."""
+    connection.execute(f"SET LOCAL lock_timeout = {max(1, int(wait * 1000))}")
+    connection.execute(f"SELECT pg_advisory_xact_lock({_WRITING})")
+    connection.execute("SET LOCAL lock_timeout = 0")
+
+
+@contextmanager
+def om_errors(name: str, *, wait: float) -> Iterator[None]:
+    """Raise om's errors instead of PostgreSQL's inside the block."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if (found := om_error(error, name=name, wait=wait)) is not None:
+            raise found from error
+        raise
+
+
+def om_error(error: psycopg.Error, *, name: str, wait: float) -> OmError | None:
+    """Return om's error for one of PostgreSQL, or None for a bug."""
+    if isinstance(error, codes.LockNotAvailable):
+        return StoreLocked(
+            f"another process is writing to {name} (waited {wait:g} s)", hint="try again, or wait longer with --wait"
+        )
+    if isinstance(error, _RETRIED):
+        return TryAgain(f"another process was writing to {name}", hint="nothing is lost; run it again")
+    if isinstance(error, (codes.DiskFull, codes.OutOfMemory)):
+        return CannotWrite(f"no space left to write to {name}", hint="everything stored before is intact")
+    if isinstance(error, (codes.InvalidAuthorizationSpecification, codes.InvalidPassword)):
+        return NotAllowed(f"{name} refuses this user or password", hint="check the URL, or the password in ~/.pgpass")
+    if isinstance(error, (codes.InsufficientPrivilege, codes.ReadOnlySqlTransaction)):
+        return NotAllowed(f"{name} does not allow this: {_first_line(error)}", hint="ask its owner for the rights")
+    if isinstance(error, codes.InvalidCatalogName):
+        return InputOutput(f"{name} does not exist", hint="`createdb` creates a database")
+    if isinstance(error, _AWAY) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None):
+        return TryAgain(f"{name} cannot be reached: {_first_line(error)}", hint="nothing is lost; run it again")
+    if isinstance(error, psycopg.OperationalError):
+        return InputOutput(f"reading or writing {name} failed: {_first_line(error)}", hint="ask the server's log")
+    return None
+
+
+def _first_line(error: psycopg.Error) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+class _BoolDumper(psycopg.adapt.Dumper):
+    """Writes a flag as TRUE or FALSE, without a cast."""
+
+    def dump(self, obj: bool) -> bytes:
+        return b"TRUE" if obj else b"FALSE"
+
+    def quote(self, obj: bool) -> bytes:
+        return self.dump(obj)
+
+
+__all__ = ["SCHEMA", "Connection", "Database", "MigrationFailed", "Row", "lock_writers", "om_error", "om_errors", "translated"]
