@@ -53,9 +53,12 @@ def check_version(connection: Connection, *, name: str, folder: Path = MIGRATION
         {"schema": SCHEMA, "table": f"{SCHEMA}.schema_version"},
     ).fetchone() or (False, False)
     if not has_version:
-        if has_schema and connection.execute(
-            "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(:schema) LIMIT 1", {"schema": SCHEMA}
-        ).fetchone():
+        if (
+            has_schema
+            and connection.execute(
+                "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(:schema) LIMIT 1", {"schema": SCHEMA}
+            ).fetchone()
+        ):
             raise UnusableStore(
                 f"the schema `{SCHEMA}` in {name} belongs to another program", hint="name another database with --db"
             )

@@ -167,8 +167,27 @@ class Connection:
         for values in rows:
             self.execute(sql, values)
 
+    def cursor(self) -> Cursor:
+        """Return a cursor for many rows, which are plain tuples."""
+        return Cursor(self)
+
     def close(self) -> None:
         self.raw.close()
+
+
+class Cursor:
+    """A cursor that reads rows as plain tuples."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._raw = connection.raw.cursor(row_factory=psycopg.rows.tuple_row)
+
+    def execute(self, sql: str, values: Values = ()) -> None:
+        query = translated(sql)
+        self._raw.execute(query.sql, _bound(values, query.arrays))
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        return self._raw.fetchmany(size)
 
 
 def _bound(values: Values, arrays: frozenset[str | int]) -> Mapping[str, object] | Sequence[object]:
@@ -265,6 +284,9 @@ class _Transaction:
     ) -> None:
         try:
             if error is None and self._writes:
+                from omcli.postgres.search import index_new  # noqa: PLC0415 - it needs this module
+
+                index_new(self._connection)
                 self._connection.execute("COMMIT")
         except BaseException as failure:
             self._end(failure)
@@ -276,9 +298,7 @@ class _Transaction:
         if self._connection.raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             with suppress(psycopg.OperationalError):  # the connection is lost
                 self._connection.raw.rollback()
-        if isinstance(error, psycopg.Error) and (
-            found := om_error(error, name=self._name, wait=self._wait)
-        ):
+        if isinstance(error, psycopg.Error) and (found := om_error(error, name=self._name, wait=self._wait)):
             raise found from error
 
 
@@ -338,4 +358,14 @@ class _BoolDumper(psycopg.adapt.Dumper):
         return self.dump(obj)
 
 
-__all__ = ["SCHEMA", "Connection", "Database", "MigrationFailed", "Row", "lock_writers", "om_error", "om_errors", "translated"]
+__all__ = [
+    "SCHEMA",
+    "Connection",
+    "Database",
+    "MigrationFailed",
+    "Row",
+    "lock_writers",
+    "om_error",
+    "om_errors",
+    "translated",
+]

@@ -47,7 +47,7 @@ def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int
     """Return the numbers of rows and counted messages that `erase` would delete."""
     which = dialect.as_list(numbers)
     (counted,) = connection.execute(
-        f"SELECT coalesce(sum(counted), 0) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
+        f"SELECT count(CASE WHEN counted THEN 1 END) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
     ).fetchone()
     return len(_rows_to_erase(connection, which, ())), counted
 

@@ -12,12 +12,12 @@ from omcli.sqlite.dialect import PAGE, Table
 
 _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_tokens, cost, duration, outcome"
 
-_FAILING = """
+_FAILING = f"""
     WITH recent AS (SELECT * FROM calls WHERE at >= ?), worked AS (
         SELECT lane, session, provider, max(CASE outcome WHEN 'ok' THEN number ELSE 0 END) AS number
         FROM recent GROUP BY lane, session, provider)
     SELECT c.lane, s.id AS session, c.provider, c.model, count(*) AS number, max(c.at) AS last
-    FROM recent AS c JOIN worked AS w ON w.lane = c.lane AND w.session IS c.session AND w.provider = c.provider
+    FROM recent AS c JOIN worked AS w ON w.lane = c.lane AND {dialect.same("w.session", "c.session")} AND w.provider = c.provider
     LEFT JOIN sessions AS s ON s.number = c.session
     WHERE c.number > w.number AND c.outcome NOT IN
         ('ok', 'interrupted', 'not-allowed', 'unknown-model', 'bad-configuration')

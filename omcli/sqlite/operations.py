@@ -174,12 +174,12 @@ def take_back(connection: sqlite3.Connection, number: int, *, undoing: int, now:
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
     )
     connection.execute(
-        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = 1"
+        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = TRUE"
         f" WHERE hidden_by IN {_PARTS}",
         values,
     )
     connection.execute(
-        "UPDATE observations SET dropped_at = :now, reason = :undone, hidden_by = :undoing, visible = 0"
+        "UPDATE observations SET dropped_at = :now, reason = :undone, hidden_by = :undoing, visible = FALSE"
         f" WHERE made_by IN {_PARTS} AND visible",
         values,
     )
@@ -299,12 +299,12 @@ def _from_row(row: sqlite3.Row) -> Operation:
 
 _OUTLINE = """
     SELECT p.path, coalesce(o.event_at, o.observed_at) AS dated, o.position,
-        CASE WHEN o.counter = :counter THEN o.tokens ELSE o.text END
+        CASE WHEN o.counter = :counter THEN o.tokens END, CASE WHEN o.counter <> :counter THEN o.text END
     FROM observations AS o LEFT JOIN projects AS p ON p.number = o.project
-    WHERE o.visible AND o.kind <> 'item' AND o.status IS NOT 'open' AND dated < :before
-        AND NOT coalesce(instr(o.tags, :pinned), 0)
-        AND NOT (o.kind = 'reflection' AND (o.session IS NULL OR coalesce(instr(o.tags, :kept), 0)))
-    ORDER BY o.project, dated, o.position
+    WHERE o.visible AND o.kind <> 'item' AND coalesce(o.status, '') <> 'open'
+        AND coalesce(o.event_at, o.observed_at) < :before AND coalesce(instr(o.tags, :pinned), 0) = 0
+        AND NOT (o.kind = 'reflection' AND (o.session IS NULL OR coalesce(instr(o.tags, :kept), 0) > 0))
+    ORDER BY o.project NULLS FIRST, dated, o.position
 """
 
 
@@ -342,7 +342,8 @@ class SqliteReflections(Table, Reflections):
     def outline(self, *, before: str, kept: str, counter: str) -> Iterator[RowOutline]:
         with self._database.reading() as connection:
             values = {"before": before, "kept": f'"{kept}"', "pinned": f'"{PINNED}"', "counter": counter}
-            yield from map(RowOutline._make, connection.execute(_OUTLINE, values))
+            for project, dated, position, tokens, text in connection.execute(_OUTLINE, values):
+                yield RowOutline(project, dated, position, tokens if text is None else text)
 
     def ids(self, positions: Iterable[int]) -> Iterator[tuple[str, int]]:
         with self._database.reading() as connection:

@@ -150,7 +150,7 @@ def _messages(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
         for seq, operation in held:
             holds[seq].append(ids[operation])
         found = connection.execute(
-            f"SELECT seq, session, 0 AS erased, {columns} FROM messages WHERE {these}"
+            f"SELECT seq, session, FALSE AS erased, {columns} FROM messages WHERE {these}"
             f" UNION ALL SELECT seq, session, erased, {columns} FROM aside_messages WHERE {these}",
             which,
         )

@@ -91,7 +91,7 @@ class SqliteRows(Table, Rows):
         with self._database.reading() as connection:
             number = codec.session_number(connection, session)
             found = connection.execute(
-                "SELECT counter, sum(tokens) AS tokens FROM row_counts WHERE session = ? AND visible"
+                "SELECT counter, sum(tokens) AS tokens FROM row_counts WHERE session = ? AND visible > 0"
                 f" AND {dialect.among('kind')} GROUP BY counter",
                 (number, dialect.as_list(kinds)),
             )
@@ -147,7 +147,7 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
     """
     dialect.execute(
         connection,
-        f"UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible"
+        f"UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = FALSE WHERE {_OF_ID} AND visible"
         f" AND EXISTS (SELECT 1 FROM observations WHERE {_OF_ID})",
         (
             codec.packed(replacement.by),
@@ -192,7 +192,7 @@ def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_b
         return
     dialect.execute(
         connection,
-        f"UPDATE observations SET dropped_at = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible",
+        f"UPDATE observations SET dropped_at = ?, reason = ?, hidden_by = ?, visible = FALSE WHERE {_OF_ID} AND visible",
         (now, dropped.reason, hidden_by, *_id_values(dropped.row)),
     )
 
@@ -300,7 +300,7 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
 def _visible(query: LogQuery) -> str:
     """Return the condition that `hidden`, `without_replaced` and `as_of` of a query set on the visibility of rows."""
     if query.hidden:
-        return _NOT_REPLACED if query.without_replaced else "1"
+        return _NOT_REPLACED if query.without_replaced else "TRUE"
     return "o.visible" if query.as_of is None else f"(o.visible OR {_replaced_since(query)})"
 
 

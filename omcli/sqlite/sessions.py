@@ -24,7 +24,7 @@ _PENDING = f"""
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
 _ALL = _PENDING.format(number="count(*)")
-_COUNTED = _PENDING.format(number="coalesce(sum(m.counted), 0)")
+_COUNTED = _PENDING.format(number="coalesce(sum(CASE WHEN m.counted THEN 1 ELSE 0 END), 0)")
 _PROMPT_CHARACTERS = 300
 _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
@@ -52,13 +52,13 @@ because the planner would otherwise read all messages.
 """
 _WITH_WORK = f"""
     SELECT s.id FROM sessions AS s
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(counter <> :counter) AS others FROM ({WAITING})
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(CASE WHEN counter <> :counter THEN 1 ELSE 0 END) AS others FROM ({WAITING})
         GROUP BY session) AS m ON m.session = s.number
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(counter <> :counter) AS others,
-        sum(visible * (kind = 'reflection')) AS reflections FROM row_counts WHERE visible > 0
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(CASE WHEN counter <> :counter THEN 1 ELSE 0 END) AS others,
+        sum(CASE WHEN kind = 'reflection' THEN visible ELSE 0 END) AS reflections FROM row_counts WHERE visible > 0
         GROUP BY session) AS o ON o.session = s.number
-    WHERE s.agent IS NOT NULL AND (m.tokens >= :pending OR (m.others AND :pending IS NOT NULL)
-        OR o.tokens >= :rows OR (o.others AND :rows IS NOT NULL) OR o.reflections >= :reflections)
+    WHERE s.agent IS NOT NULL AND (m.tokens >= :pending OR (m.others > 0 AND :pending IS NOT NULL)
+        OR o.tokens >= :rows OR (o.others > 0 AND :rows IS NOT NULL) OR o.reflections >= :reflections)
     ORDER BY {_LATEST_FIRST}
 """
 _BUFFERED = """
@@ -103,7 +103,7 @@ class SqliteSessions(Table, Sessions):
         with self._database.reading() as connection:
             of_session = "" if session is None else "session = :session AND"
             (found,) = connection.execute(
-                "SELECT coalesce(sum(visible + hidden * :hidden), 0) FROM row_counts"
+                "SELECT coalesce(sum(visible + CASE WHEN :hidden THEN hidden ELSE 0 END), 0) FROM row_counts"
                 f" WHERE {of_session} {dialect.among('kind', ':kinds')}",
                 {
                     "session": session and codec.session_number(connection, session),
@@ -317,11 +317,11 @@ def _status(connection: sqlite3.Connection) -> StoreStatus:
     ).fetchone()
     messages = connection.execute(
         "SELECT counter, sum(tokens) AS tokens, sum(counted) AS counted FROM message_counts"
-        " GROUP BY counter HAVING sum(messages)"
+        " GROUP BY counter HAVING sum(messages) > 0"
     ).fetchall()
     rows = connection.execute(
         "SELECT counter, sum(tokens) AS tokens, sum(visible) AS visible, sum(hidden) AS hidden FROM row_counts"
-        " GROUP BY counter HAVING sum(visible + hidden)"
+        " GROUP BY counter HAVING sum(visible + hidden) > 0"
     ).fetchall()
     blocks, ahead = connection.execute(_BUFFERED, {"observe": Lane.OBSERVE}).fetchone()
     return StoreStatus(

@@ -11,6 +11,9 @@ CREATE FUNCTION substr(text, integer) RETURNS text LANGUAGE sql IMMUTABLE STRICT
     RETURN CASE WHEN $2 < 0 THEN right($1, -$2) ELSE pg_catalog.substr($1, $2) END;
 CREATE FUNCTION hex(bytea) RETURNS text LANGUAGE sql IMMUTABLE STRICT RETURN upper(encode($1, 'hex'));
 CREATE FUNCTION instr(text, text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT RETURN strpos($1, $2);
+CREATE FUNCTION pragma_table_info(text) RETURNS TABLE (name text) LANGUAGE sql STABLE STRICT
+    BEGIN ATOMIC SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(quote_ident($1))
+        AND attnum > 0 AND NOT attisdropped ORDER BY attnum; END;
 CREATE FUNCTION json_each(text) RETURNS TABLE (value jsonb) LANGUAGE sql IMMUTABLE STRICT
     BEGIN ATOMIC SELECT jsonb_array_elements($1::jsonb); END;
 CREATE FUNCTION json_list(bigint[]) RETURNS text LANGUAGE sql IMMUTABLE STRICT
@@ -426,6 +429,51 @@ CREATE INDEX observations_lasting ON observations (session, position) WHERE type
     ('request', 'question', 'decision', 'instruction', 'correction', 'preference', 'blocker', 'task', 'plan',
     'todo_updated');
 
+-- The index of words. A client makes the words of a text (see `postgres.search`), because only it splits them as
+-- SQLite's index does; triggers note which texts are new.
+CREATE TEXT SEARCH DICTIONARY stems (TEMPLATE = pg_catalog.snowball, LANGUAGE = porter);
+CREATE FUNCTION stems(text[]) RETURNS text[] LANGUAGE sql STABLE STRICT
+    RETURN ARRAY(SELECT DISTINCT coalesce((ts_lexize('stems', word))[1], word) FROM unnest($1) AS word);
+CREATE TABLE message_words (
+    seq   bigint PRIMARY KEY,        -- messages.seq
+    words text[] NOT NULL            -- stems, each once
+);
+CREATE INDEX message_words_of ON message_words USING gin (words);
+CREATE TABLE row_words (
+    position bigint PRIMARY KEY,     -- observations.position
+    words    text[] NOT NULL
+);
+CREATE INDEX row_words_of ON row_words USING gin (words);
+CREATE TABLE unindexed (             -- texts added in a transaction that has not indexed them yet
+    source string NOT NULL,          -- messages, observations
+    number bigint NOT NULL
+);
+CREATE FUNCTION note_unindexed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'messages' THEN
+        INSERT INTO unindexed (source, number) SELECT TG_TABLE_NAME, seq FROM changed;
+    ELSE
+        INSERT INTO unindexed (source, number) SELECT TG_TABLE_NAME, position FROM changed;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER messages_unindexed AFTER INSERT ON messages REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_unindexed();
+CREATE TRIGGER observations_unindexed AFTER INSERT ON observations REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_unindexed();
+CREATE FUNCTION remove_message_words() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM message_words WHERE seq = old.seq;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER message_words_removed AFTER DELETE ON messages FOR EACH ROW EXECUTE FUNCTION remove_message_words();
+CREATE FUNCTION remove_row_words() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM row_words WHERE position = old.position;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER row_words_removed AFTER DELETE ON observations FOR EACH ROW EXECUTE FUNCTION remove_row_words();
+
 -- Counts, kept by triggers.
 CREATE FUNCTION bookmarks_need_every_identity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -438,7 +486,7 @@ CREATE TRIGGER bookmarks_need_every_identity AFTER DELETE ON identities
 CREATE FUNCTION count_messages() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
-        UPDATE message_counts SET messages = messages - gone.messages, counted = message_counts.counted - gone.counted,
+        UPDATE message_counts SET messages = message_counts.messages - gone.messages, counted = message_counts.counted - gone.counted,
                 tokens = message_counts.tokens - gone.tokens
             FROM (SELECT session, counter, count(*) AS messages, count(*) FILTER (WHERE counted) AS counted,
                 sum(tokens) AS tokens FROM changed GROUP BY session, counter) AS gone
