@@ -19,6 +19,16 @@ from hypothesis import HealthCheck, Phase, settings
 import omcli
 from tests.command_line import Ended, run_here
 from tests.fake_provider import FakeModel
+from tests.postgres_server import (
+    choose_folder,
+    postgres_server,
+    postgres_store_url,
+    postgres_template,
+    postgres_url,
+    stop_at_end,
+)
+
+__all__ = ["Om", "postgres_server", "postgres_store_url", "postgres_template", "postgres_url"]
 
 # How long an example takes says more about the machine, where programs are killed and raced beside it. Every run has
 # the same examples, so that it tells of what was changed. A failing one is only made smaller by
@@ -187,6 +197,11 @@ def pytest_configure() -> None:
     if _is_suitable(_IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _IN_MEMORY)
         tempfile.tempdir = os.environ["PYTEST_DEBUG_TEMPROOT"]
+    choose_folder()
+
+
+def pytest_unconfigure() -> None:
+    stop_at_end()
 
 
 def _is_suitable(folder: str) -> bool:
