@@ -22,8 +22,8 @@ class PostgresStore(SqliteStore):
     ) -> Self | SqliteStore:
         """Open the store in a database. Create it if it is missing, and migrate it if its schema is older.
 
-        With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds. `is_gone`
-        returns True if the owner of a lease has ended (default: `lanes.is_gone`).
+        With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds.
+        `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`).
 
         Raise BadConfiguration without psycopg, TryAgain if the server cannot be reached, NotAllowed if it refuses the
         user, InputOutput if the database does not exist, StoreLocked, NewerStore, MigrationFailed, and UnusableStore if
@@ -57,13 +57,13 @@ class PostgresStore(SqliteStore):
         return
 
     @cached_property
-    def search(self) -> PostgresTextSearch:  # type: ignore[override]
+    def search(self) -> PostgresTextSearch:
         from omcli.postgres.search import PostgresTextSearch
 
         return PostgresTextSearch(self.database)
 
     @cached_property
-    def index(self) -> PostgresSearchIndex:  # type: ignore[override]
+    def index(self) -> PostgresSearchIndex:
         from omcli.postgres.search import PostgresSearchIndex
 
         return PostgresSearchIndex(self.database)

@@ -24,14 +24,14 @@ def connect(url: str) -> Connection:
     raw = psycopg.connect(
         url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT, application_name="om", client_encoding="utf8"
     )
-    try:
-        if raw.info.server_version < _OLDEST:
-            raise UnusableStore(f"the server is PostgreSQL {raw.info.server_version // 10000}, om needs 16 or later")
-        raw.execute(f"SET search_path = {SCHEMA}, pg_catalog")
-        return Connection(raw)
-    except BaseException:
+    if raw.info.server_version < _OLDEST:
         raw.close()
-        raise
+        raise UnusableStore(
+            f"the server is PostgreSQL {raw.info.server_version // 10_000}, om needs {_OLDEST // 10_000} or later",
+            hint="name a store on another server, or in a file, with --db",
+        )
+    raw.execute(f"SET search_path = {SCHEMA}, pg_catalog")
+    return Connection(raw)
 
 
 def newest(folder: Path = MIGRATIONS) -> int:

@@ -6,7 +6,8 @@ The roles write their SQL once, as `sqlite.dialect` spells it. `translated` rewr
 - lists: SQLite takes one as JSON and reads it with `json_each`, PostgreSQL takes an array, whose type it finds by the
   column, so that the column's index is used;
 - `IS` between two values: `IS NOT DISTINCT FROM`;
-- `INDEXED BY`: PostgreSQL has no such hint.
+- `INDEXED BY`: PostgreSQL has no such hint;
+- merging the segments of an index of words: the server does so by itself.
 
 What can be a function is one, in the schema `om` (see the first migration).
 """
@@ -23,15 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 from psycopg import errors as codes
 from psycopg.adapt import Loader
-from psycopg.types.numeric import IntDumper
 
-from omcli.base.errors import CannotWrite, InputOutput, MigrationFailed, NotAllowed, OmError, StoreLocked, TryAgain
+from omcli.base.errors import CannotWrite, InputOutput, NotAllowed, OmError, StoreLocked, TryAgain
 from omcli.sqlite import dialect
 from omcli.sqlite.dialect import ValueList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from psycopg.abc import Buffer
 
@@ -41,14 +40,19 @@ SCHEMA = "om"
 """Schema of the database that contains everything of the store."""
 _WRITING = 0x6F6D636C
 """Number of the advisory lock that a writer holds. SQLite's files have the same number in their header."""
-_REPLACEMENT = "\ufffd"
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""A NUL, which PostgreSQL refuses in text, and halves of surrogate pairs."""
+_NUL, _STORED_NUL = "\0", "\ufdd0"
+"""PostgreSQL refuses a NUL in text. It is stored as a code point that Unicode reserves for such uses, and read back."""
+_UNSTORABLE = re.compile("[\ufdd0\ud800-\udfff]")
+"""That code point, and halves of surrogate pairs: they become U+FFFD."""
 _RETRIED = (codes.SerializationFailure, codes.DeadlockDetected)
 _AWAY = (
-    codes.AdminShutdown, codes.CrashShutdown, codes.CannotConnectNow, codes.TooManyConnections, codes.IdleSessionTimeout,
+    codes.AdminShutdown,
+    codes.CrashShutdown,
+    codes.CannotConnectNow,
+    codes.TooManyConnections,
+    codes.IdleSessionTimeout,
     codes.IdleInTransactionSessionTimeout,
-)  # fmt: skip
+)
 """Errors that mean the server ended the connection, or takes none at the moment."""
 
 
@@ -68,6 +72,7 @@ _TOKEN = re.compile(
     r"|(?P<each>SELECT value FROM json_each\()"
     r"|(?P<place>\?)"
     r"|(?<!:):(?P<name>[a-z_]+)"
+    r"|(?P<merge>INSERT INTO (?P<index>\w+) \((?P=index)\) VALUES \('optimize'\))"
     r"|(?P<hint> INDEXED BY \w+)"
     r"|\bIS (?P<isnot>NOT )?(?!NOT\b|NULL\b|TRUE\b|FALSE\b|DISTINCT\b)"
 )
@@ -100,6 +105,8 @@ def translated(sql: str) -> _Query:
             return parameter(found[0])
         if found["hint"]:
             return ""
+        if found["merge"]:
+            return "SELECT 1"
         if found[0].startswith("IS"):
             return "IS DISTINCT FROM " if found["isnot"] else "IS NOT DISTINCT FROM "
         return found[0].replace("%", "%%")
@@ -139,6 +146,14 @@ class _NumberLoader(Loader):
         return float(text) if "." in text or "N" in text else int(text)
 
 
+class _TextLoader(Loader):
+    """Reads text, with the NULs that it had."""
+
+    def load(self, data: Buffer) -> str:
+        text = bytes(data).decode()
+        return text.replace(_STORED_NUL, _NUL) if _STORED_NUL in text else text
+
+
 class Connection:
     """A connection with the part of `sqlite3.Connection` that the roles use, for their queries (see `translated`).
 
@@ -150,8 +165,7 @@ class Connection:
         raw.cursor_factory = psycopg.ClientCursor
         raw.row_factory = _rows
         raw.adapters.register_loader("numeric", _NumberLoader)
-        raw.adapters.register_dumper(bool, _BoolDumper)
-        raw.adapters.register_dumper(int, IntDumper)
+        raw.adapters.register_loader("text", _TextLoader)
 
     def execute(self, sql: str, values: Values = ()) -> psycopg.Cursor[Row]:
         query = translated(sql)
@@ -204,11 +218,11 @@ def _array(value: object) -> object:
 
 
 def _cleaned(values: Mapping[str, object] | Sequence[object]) -> Mapping[str, object] | Sequence[object]:
-    """Return parameters without what PostgreSQL cannot store in text, each replaced by U+FFFD."""
+    """Return parameters without what PostgreSQL cannot store in text."""
 
     def clean(value: object) -> object:
         if isinstance(value, str):
-            return _UNSTORABLE.sub(_REPLACEMENT, value)
+            return _UNSTORABLE.sub("\ufffd", value).replace(_NUL, _STORED_NUL)
         return [clean(each) for each in value] if isinstance(value, list) else value
 
     if isinstance(values, Mapping):
@@ -244,7 +258,7 @@ class Database(dialect.Database):
         return _Transaction(self, writes=True)
 
     def renew_index(self) -> None:
-        from omcli.postgres.search import renew
+        from omcli.postgres.search import renew  # noqa: PLC0415 - it needs this module
 
         with self.writing() as connection:
             renew(connection)
@@ -346,26 +360,3 @@ def om_error(error: psycopg.Error, *, name: str, wait: float) -> OmError | None:
 def _first_line(error: psycopg.Error) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-class _BoolDumper(psycopg.adapt.Dumper):
-    """Writes a flag as TRUE or FALSE, without a cast."""
-
-    def dump(self, obj: bool) -> bytes:
-        return b"TRUE" if obj else b"FALSE"
-
-    def quote(self, obj: bool) -> bytes:
-        return self.dump(obj)
-
-
-__all__ = [
-    "SCHEMA",
-    "Connection",
-    "Database",
-    "MigrationFailed",
-    "Row",
-    "lock_writers",
-    "om_error",
-    "om_errors",
-    "translated",
-]

@@ -174,8 +174,8 @@ def take_back(connection: sqlite3.Connection, number: int, *, undoing: int, now:
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
     )
     connection.execute(
-        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = TRUE"
-        f" WHERE hidden_by IN {_PARTS}",
+        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL,"
+        f" visible = TRUE WHERE hidden_by IN {_PARTS}",
         values,
     )
     connection.execute(
@@ -248,7 +248,7 @@ def _check_last(connection: sqlite3.Connection, number: int) -> None:
 
 
 def is_settled(connection: sqlite3.Connection, number: int) -> bool:
-    query = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
+    query = "SELECT 1 FROM operations WHERE number = ? AND (undone_by IS NOT NULL OR final_at IS NOT NULL)"
     return connection.execute(query, (number,)).fetchone() is not None
 
 

@@ -346,8 +346,28 @@ _GIVEN = f"""given (position, id, superseded_by, supports) AS (
 """
 
 
+_OF_MESSAGES = f"""UNION SELECT position, superseded_by FROM observations
+    WHERE position IN (SELECT observation FROM observation_sources WHERE {dialect.among("message", ":messages")})"""
+DERIVED = f"""
+    WITH RECURSIVE {_GIVEN}, begun (position, successor) AS (SELECT position, superseded_by FROM given {{}}),
+    of_it (position, successor) AS (SELECT position, successor FROM begun UNION %s)
+    SELECT position FROM of_it EXCEPT SELECT position FROM given
+"""
+"""Query for rows derived from the given rows or messages, directly or through other rows. The step from one row to the
+next is missing.
+"""
+_STEPS = f"""
+    SELECT o.position, o.superseded_by FROM of_it JOIN observation_supports AS s ON s.supported = of_it.position
+        JOIN observations AS o ON o.position = s.observation
+    UNION SELECT o.position, o.superseded_by FROM of_it
+        JOIN observations AS o ON {codec.same_id("o.id", "of_it.successor")}
+"""
+
+
 class SqliteTextSearch(Table, TextSearch):
     """Search that reads all text, because the index finds words, and not parts of them."""
+
+    _derived = DERIVED % _STEPS
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
         may, values = self._may_match(("text",), text)
@@ -397,28 +417,11 @@ class SqliteTextSearch(Table, TextSearch):
         with self._database.reading() as connection:
             given = [position for row_id in rows for position in _position(connection, row_id)]
             values = {"given": dialect.as_list(given), "messages": dialect.as_list(messages)}
+            derived = self._derived.format(_OF_MESSAGES if messages else "")
             return RelatedRows(
-                derived=_by_position(connection, connection.execute(_derived(from_messages=bool(messages)), values)),
+                derived=_by_position(connection, connection.execute(derived, values)),
                 replaced=_by_position(connection, connection.execute(_replaced(), values)),
             )
-
-
-def _derived(*, from_messages: bool) -> str:
-    """Return the query for rows derived from the given rows or messages, directly or through other rows."""
-    sources = (
-        " SELECT position, superseded_by FROM observations WHERE position IN (SELECT observation"
-        f" FROM observation_sources WHERE {dialect.among('message', ':messages')}) UNION"
-    )
-    return (
-        f"WITH RECURSIVE {_GIVEN}, of_it (position, successor) AS ("
-        f" SELECT position, superseded_by FROM given UNION{sources if from_messages else ''}"
-        " SELECT o.position, o.superseded_by FROM of_it"
-        " JOIN observation_supports AS s ON s.supported = of_it.position"
-        " JOIN observations AS o ON o.position = s.observation UNION"
-        " SELECT o.position, o.superseded_by FROM of_it"
-        f" JOIN observations AS o ON {codec.same_id('o.id', 'of_it.successor')}"
-        ") SELECT position FROM of_it EXCEPT SELECT position FROM given"
-    )
 
 
 def _replaced() -> str:

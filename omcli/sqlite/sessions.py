@@ -52,8 +52,8 @@ because the planner would otherwise read all messages.
 """
 _WITH_WORK = f"""
     SELECT s.id FROM sessions AS s
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(CASE WHEN counter <> :counter THEN 1 ELSE 0 END) AS others FROM ({WAITING})
-        GROUP BY session) AS m ON m.session = s.number
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(CASE WHEN counter <> :counter THEN 1 ELSE 0 END) AS others
+        FROM ({WAITING}) GROUP BY session) AS m ON m.session = s.number
     LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(CASE WHEN counter <> :counter THEN 1 ELSE 0 END) AS others,
         sum(CASE WHEN kind = 'reflection' THEN visible ELSE 0 END) AS reflections FROM row_counts WHERE visible > 0
         GROUP BY session) AS o ON o.session = s.number

@@ -267,8 +267,8 @@ def _restore_rows(connection: sqlite3.Connection, positions: Sequence[int], *, n
             )
     undone = "(SELECT number FROM operations WHERE undone_by IS NOT NULL)"
     connection.execute(
-        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = TRUE"
-        f" WHERE {these} AND hidden_by IN {undone}",
+        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL,"
+        f" visible = TRUE WHERE {these} AND hidden_by IN {undone}",
         (which,),
     )
     connection.execute(
