@@ -1,95 +1,176 @@
-"""Search by words in arrays of stems, and search in all text for `om forget`.
+"""Search by words in arrays of words, and search in all text for `om forget`.
 
-A word is what FTS5 makes one of: a run of letters and digits, in lower case and without diacritics, of the text that
-`index_text` returns. So both engines find the same messages and rows.
+The words of a text are those that FTS5 makes of it in memory, so that both engines find the same messages and rows.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from threading import local
 from typing import TYPE_CHECKING
-from unicodedata import combining, normalize
 
-from omcli.sqlite import dialect, search
+from omcli.sqlite import codec, dialect, search
 from omcli.sqlite.search import Lookup, SqliteSearchIndex, SqliteTextSearch
 
 if TYPE_CHECKING:
+    from omcli.memory.message import KeptMessage
+    from omcli.memory.observation import Observation
     from omcli.postgres.dialect import Connection
 
-_WORD = re.compile(r"[^\W_]+")
-_AT_ONCE = 500
 _LONGEST = 400
 """Maximum number of characters of a word. An entry of the index may have 2,700 bytes."""
+_TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""That of SQLite's index."""
 _TABLES = {"messages": ("message_words", "seq"), "observations": ("row_words", "position")}
+"""The indexes, by the table of their texts, with the column that both have."""
 _TEXTS = {
     "messages": f"SELECT seq, coalesce(name || ' ', '') || text FROM messages WHERE {dialect.among('seq')}",
     "observations": f"SELECT position, text FROM observations WHERE {dialect.among('position')}",
 }
+_INDEXES = """
+    SELECT indrelid::regclass::text, relname, indisvalid, pg_has_role(relowner, 'USAGE')
+    FROM pg_index JOIN pg_class ON oid = indexrelid
+    WHERE indrelid IN ('message_words'::regclass, 'row_words'::regclass)
+"""
+"""The indexes with their tables: if they are whole, and if the user may rebuild them."""
+_DIFFER = """
+    SELECT count(*) > 0 FROM {source} AS s FULL JOIN {table} AS w ON w.{number} = s.{number}
+    WHERE s.{number} IS NULL OR w.{number} IS NULL
+"""
+_NEWEST_DIFFER = """
+    SELECT ARRAY(SELECT {number} FROM {source} ORDER BY {number} DESC LIMIT 1000)
+        <> ARRAY(SELECT {number} FROM {table} ORDER BY {number} DESC LIMIT 1000)
+"""
+_made = local()
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a text, each once. A word that begins with a character outside ASCII comes with this
-    character by itself, because such a character is also searched for alone.
+# ---- words
+
+
+def words_of(texts: Iterable[str]) -> list[list[str]]:
+    """Return the words of each text, in the form under which FTS5 has them in its index, each once."""
+    connection = _fts5()
+    found: dict[int, list[str]] = defaultdict(list)
+    given = list(enumerate(texts))
+    connection.execute("BEGIN")
+    try:
+        connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, om_words(?))", given)
+        for number, word in connection.execute("SELECT doc, term FROM words"):
+            found[number].append(word[:_LONGEST])
+    except sqlite3.Error as error:
+        if (interrupt := dialect.interrupt_of(error)) is not None:
+            raise interrupt from None
+        raise
+    finally:
+        connection.rollback()
+    return [found[number] for number, _ in given]
+
+
+def _fts5() -> sqlite3.Connection:
+    """Return this thread's connection to an index in memory that has no texts between two transactions."""
+    connection: sqlite3.Connection | None = getattr(_made, "connection", None)
+    if connection is None:
+        connection = dialect.prepare(sqlite3.connect(":memory:", isolation_level=None))
+        connection.execute(
+            "CREATE VIRTUAL TABLE texts USING fts5"
+            f" (text, content = '', detail = none, columnsize = 0, tokenize = '{_TOKENIZER}')"
+        )
+        connection.execute("CREATE VIRTUAL TABLE words USING fts5vocab (texts, instance)")
+        _made.connection = connection
+    return connection
+
+
+def _entries(words: Sequence[str]) -> list[str]:
+    """Return the words under which a text is indexed: its own, and the first character of each that begins outside
+    ASCII, because such a character is also searched for alone.
     """
-    folded = dialect.index_text(text).lower()
-    if not folded.isascii():
-        folded = "".join(each for each in normalize("NFKD", folded) if not combining(each))
-        folded = normalize("NFC", folded)
-    words = dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(folded))
-    if not folded.isascii():
-        words |= dict.fromkeys(word[0] for word in words if not word[0].isascii())
-    return list(words)
+    return list(dict.fromkeys((*words, *(word[0] for word in words if not word[0].isascii()))))
+
+
+# ---- keeping the index
 
 
 def index_new(connection: Connection) -> None:
     """Index the texts that this transaction has added."""
-    for source in _TABLES:
-        new = connection.execute("DELETE FROM unindexed WHERE source = ? RETURNING number", (source,)).fetchall()
-        _index(connection, source, [number for (number,) in new])
+    settings = ", ".join(f"current_setting('om.unindexed_{source}', TRUE)" for source in _TABLES)
+    noted = connection.execute(f"SELECT {settings}").fetchone() or ()
+    for source, numbers in zip(_TABLES, noted, strict=True):
+        if numbers:
+            _index(connection, source, [*map(int, numbers.split(","))])
 
 
 def renew(connection: Connection) -> None:
-    """Make the index again from the messages and rows."""
+    """Make the index again from the messages and rows. Only the owner of its tables can mend a damaged file."""
+    indexes = connection.execute(_INDEXES).fetchall()
     for source, (table, number) in _TABLES.items():
         connection.execute(f"DELETE FROM {table}")
+        for of_table, index, _, is_owner in indexes:
+            if of_table == table and is_owner:
+                connection.execute(f"REINDEX INDEX {index}")
         found = connection.execute(f"SELECT {number} FROM {source} ORDER BY 1").fetchall()
         _index(connection, source, [each for (each,) in found])
 
 
 def _index(connection: Connection, source: str, numbers: Sequence[int]) -> None:
+    """Index texts by their numbers, as far as they are still there."""
     table, key = _TABLES[source]
-    for at in range(0, len(numbers), _AT_ONCE):
-        which = dialect.as_list(numbers[at : at + _AT_ONCE])
+    for at in range(0, len(numbers), dialect.PAGE):
+        which = dialect.as_list(numbers[at : at + dialect.PAGE])
         found = connection.execute(_TEXTS[source], (which,)).fetchall()
-        connection.executemany(
-            f"INSERT INTO {table} ({key}, words) VALUES (?, stems(?)) ON CONFLICT ({key}) DO UPDATE"
-            " SET words = excluded.words",
-            [(number, words_of(text)) for number, text in found],
+        words = words_of(text for _, text in found)
+        connection.execute(
+            f"INSERT INTO {table} ({key}, words) SELECT number, string_to_array(words, ' ')"
+            " FROM unnest(?::bigint[], ?::text[]) AS new (number, words)"
+            f" ON CONFLICT ({key}) DO UPDATE SET words = excluded.words",
+            ([number for number, _ in found], [" ".join(_entries(each)) for each in words]),
         )
 
 
 class PostgresSearchIndex(SqliteSearchIndex):
-    """The index in the tables `message_words` and `row_words`."""
+    """The index in the tables `message_words` and `row_words`. A word is cut after `_LONGEST` characters."""
 
     def _lookup(self, source: str, word: str) -> Lookup:
         table, number = _TABLES[source]
-        (found, *_) = words_of(word) or [""]
-        return Lookup(table, number, "words && stems(ARRAY[?])", found)
+        [words] = words_of([word])
+        return Lookup(table, number, "words @> string_to_array(?, ' ')", " ".join(words) or " ")
 
     def check(self, *, thoroughly: bool = False) -> None:
+        """See SearchIndex. Only the numbers of the newest texts are compared, unless it is `thoroughly`."""
+        differ = _DIFFER if thoroughly else _NEWEST_DIFFER
         with self._database.reading() as connection:
-            for source, (table, number) in _TABLES.items():
-                (differ,) = connection.execute(
-                    f"SELECT count(*) FROM {source} AS s FULL JOIN {table} AS w ON w.{number} = s.{number}"
-                    f" WHERE s.{number} IS NULL OR w.{number} IS NULL"
-                ).fetchone()
-                if differ:
-                    raise dialect.index_damaged(self._database.path)
+            are_valid = all(is_valid for _, _, is_valid, _ in connection.execute(_INDEXES))
+            lost = (
+                connection.execute(differ.format(source=source, table=table, number=number)).fetchone()[0]
+                for source, (table, number) in _TABLES.items()
+            )
+            if not are_valid or any(lost):
+                raise dialect.index_damaged(self._database.path)
+
+
+# ---- all text
+
+_STEPS = f"""
+    SELECT o.position, o.superseded_by FROM of_it CROSS JOIN LATERAL (
+        SELECT position, superseded_by FROM observations WHERE position IN
+            (SELECT observation FROM observation_supports WHERE supported = of_it.position)
+        UNION ALL SELECT position, superseded_by FROM observations AS n WHERE {codec.same_id("n.id", "of_it.successor")}
+    ) AS o
+"""
+"""See `search.DERIVED`. PostgreSQL allows only one reference to the rows found so far."""
 
 
 class PostgresTextSearch(SqliteTextSearch):
     """Search that reads all text, because the index finds words, and not parts of them."""
+
+    _derived = search.DERIVED % _STEPS
+
+    def messages(self, text: str) -> tuple[KeptMessage, ...]:
+        return super().messages(_as_stored(text))
+
+    def rows(self, text: str) -> tuple[Observation, ...]:
+        return super().rows(_as_stored(text))
 
     def _may_match(self, columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
         words = sorted(search.SEARCHABLE.findall(text), key=len)
@@ -97,6 +178,11 @@ class PostgresTextSearch(SqliteTextSearch):
             return "TRUE", {}
         match = "octet_length({0}) > length({0})"
         if words:  # `lower` changes the letters of ASCII alone, because texts are compared by their bytes
-            match = "(strpos(lower({0}), :word) > 0 OR ({0} ~ :folded))"
+            match = f"(strpos(lower({{0}}), :word) > 0 OR {match} AND {{0}} ~ :folded)"
         values = {"word": words[-1] if words else "", "folded": f"[{search.FOLDED}]"}
         return f"({' OR '.join(match.format(column) for column in columns)})", values
+
+
+def _as_stored(text: str) -> str:
+    """Return text as the store has it: without NUL, which PostgreSQL cannot store."""
+    return text.replace("\0", "\ufffd")

@@ -430,49 +430,48 @@ CREATE INDEX observations_lasting ON observations (session, position) WHERE type
     'todo_updated');
 
 -- The index of words. A client makes the words of a text (see `postgres.search`), because only it splits them as
--- SQLite's index does; triggers note which texts are new.
-CREATE TEXT SEARCH DICTIONARY stems (TEMPLATE = pg_catalog.snowball, LANGUAGE = porter);
-CREATE FUNCTION stems(text[]) RETURNS text[] LANGUAGE sql STABLE STRICT
-    RETURN ARRAY(SELECT DISTINCT coalesce((ts_lexize('stems', word))[1], word) FROM unnest($1) AS word);
+-- SQLite's index does. Triggers tell it which texts a transaction has added, in a setting that ends with the
+-- transaction: in a table, every writer would wade through what others have deleted.
 CREATE TABLE message_words (
-    seq   bigint PRIMARY KEY,        -- messages.seq
-    words text[] NOT NULL            -- stems, each once
+    seq   bigint PRIMARY KEY,                -- messages.seq
+    words text[] COLLATE "C" NOT NULL        -- each once
 );
 CREATE INDEX message_words_of ON message_words USING gin (words);
 CREATE TABLE row_words (
-    position bigint PRIMARY KEY,     -- observations.position
-    words    text[] NOT NULL
+    position bigint PRIMARY KEY,             -- observations.position
+    words    text[] COLLATE "C" NOT NULL
 );
 CREATE INDEX row_words_of ON row_words USING gin (words);
-CREATE TABLE unindexed (             -- texts added in a transaction that has not indexed them yet
-    source string NOT NULL,          -- messages, observations
-    number bigint NOT NULL
-);
 CREATE FUNCTION note_unindexed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    name text := 'om.unindexed_' || TG_TABLE_NAME;
+    numbers text;
 BEGIN
     IF TG_TABLE_NAME = 'messages' THEN
-        INSERT INTO unindexed (source, number) SELECT TG_TABLE_NAME, seq FROM changed;
+        SELECT string_agg(seq::text, ',') INTO numbers FROM changed;
     ELSE
-        INSERT INTO unindexed (source, number) SELECT TG_TABLE_NAME, position FROM changed;
+        SELECT string_agg(position::text, ',') INTO numbers FROM changed;
     END IF;
+    PERFORM set_config(name, concat_ws(',', nullif(current_setting(name, TRUE), ''), numbers), TRUE);
     RETURN NULL;
 END $$;
 CREATE TRIGGER messages_unindexed AFTER INSERT ON messages REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION note_unindexed();
 CREATE TRIGGER observations_unindexed AFTER INSERT ON observations REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION note_unindexed();
-CREATE FUNCTION remove_message_words() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION remove_words() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM message_words WHERE seq = old.seq;
+    IF TG_TABLE_NAME = 'messages' THEN
+        DELETE FROM message_words USING changed WHERE message_words.seq = changed.seq;
+    ELSE
+        DELETE FROM row_words USING changed WHERE row_words.position = changed.position;
+    END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER message_words_removed AFTER DELETE ON messages FOR EACH ROW EXECUTE FUNCTION remove_message_words();
-CREATE FUNCTION remove_row_words() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM row_words WHERE position = old.position;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER row_words_removed AFTER DELETE ON observations FOR EACH ROW EXECUTE FUNCTION remove_row_words();
+CREATE TRIGGER message_words_removed AFTER DELETE ON messages REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION remove_words();
+CREATE TRIGGER row_words_removed AFTER DELETE ON observations REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION remove_words();
 
 -- Counts, kept by triggers.
 CREATE FUNCTION bookmarks_need_every_identity() RETURNS trigger LANGUAGE plpgsql AS $$
