@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 
 from omcli.base.errors import MigrationFailed, NewerStore, UnusableStore
-from omcli.postgres.dialect import SCHEMA, Connection, lock_writers, om_error
+from omcli.postgres.dialect import SCHEMA, Connection, begin_writing, om_error
 from omcli.sqlite.connection import steps
 
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -79,10 +79,9 @@ def migrate(connection: Connection, *, name: str, wait: float, folder: Path = MI
     """
     if check_version(connection, name=name, folder=folder) == newest(folder):
         return
-    connection.execute("BEGIN")
     before = 0
     try:
-        lock_writers(connection, wait=wait)
+        begin_writing(connection, wait=wait)
         before = check_version(connection, name=name, folder=folder)  # another process may have migrated it
         if not before:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")

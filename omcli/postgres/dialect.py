@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
+from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,7 +45,8 @@ _NUL, _STORED_NUL = "\0", "\ufdd0"
 """PostgreSQL refuses a NUL in text. It is stored as a code point that Unicode reserves for such uses, and read back."""
 _UNSTORABLE = re.compile("[\ufdd0\ud800-\udfff]")
 """That code point, and halves of surrogate pairs: they become U+FFFD."""
-_RETRIED = (codes.SerializationFailure, codes.DeadlockDetected)
+_RETRIED = (codes.SerializationFailure, codes.DeadlockDetected, codes.UniqueViolation)
+"""Errors that mean another writer was quicker: unique indexes keep what two sessions share, such as identities."""
 _AWAY = (
     codes.AdminShutdown,
     codes.CrashShutdown,
@@ -236,8 +238,9 @@ def _cleaned(values: Mapping[str, object] | Sequence[object]) -> Mapping[str, ob
 class Database(dialect.Database):
     """A connection to one database. `name` is the URL without its password.
 
-    Writers wait for each other, up to `wait` seconds. Writing raises StoreLocked after that, and TryAgain if the server
-    went away: then it is not known if the last transaction was committed, and whoever repeats it finds out.
+    Writers of the same session wait for each other, and those of the whole store for all, up to `wait` seconds. Writing
+    raises StoreLocked after that, and TryAgain if another writer was quicker or the server went away. It is then not
+    known if the transaction was committed, but whoever repeats it finds out.
     """
 
     def __init__(self, connection: Connection, *, name: str, wait: float) -> None:
@@ -254,8 +257,8 @@ class Database(dialect.Database):
     def reading(self) -> AbstractContextManager[Any]:
         return _Transaction(self)
 
-    def writing(self) -> AbstractContextManager[Any]:
-        return _Transaction(self, writes=True)
+    def writing(self, of: str | None = None) -> AbstractContextManager[Any]:
+        return _Transaction(self, lock=_LOCK_ALL if of is None else f"{_LOCK_SHARED}, {_lock_of(of)}")
 
     def renew_index(self) -> None:
         from omcli.postgres.search import renew  # noqa: PLC0415 - it needs this module
@@ -272,20 +275,46 @@ class Database(dialect.Database):
         """Nothing to do: the server frees the space of deleted rows by itself."""
 
 
-class _Transaction:
-    """A transaction (see `sqlite.dialect`). A writing one takes the lock of all writers first."""
+_LOCK_ALL = f"pg_advisory_xact_lock({_WRITING})"
+_LOCK_SHARED = f"pg_advisory_xact_lock_shared({_WRITING})"
+"""Locks of the whole store, until the transaction ends: for a writer that nobody else may write beside, and for the
+others.
+"""
 
-    def __init__(self, database: Database, *, writes: bool = False) -> None:
+
+def _lock_of(session: str) -> str:
+    """Return the lock of a session: its writers wait for each other, so that its messages get their numbers in the
+    order in which they become visible. A cursor that has passed a number can then miss no message before it.
+    """
+    number = int.from_bytes(sha256(session.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
+    return f"pg_advisory_xact_lock({number})"
+
+
+def begin_writing(connection: Connection, *, lock: str = _LOCK_ALL, wait: float) -> None:
+    """Begin a transaction, and take a lock for which it waits up to `wait` seconds.
+
+    Statements see what others have committed in the meantime. What they decide on is theirs alone: it belongs to the
+    locked session, or a unique index of the table makes the second of two writers fail.
+    """
+    connection.raw.execute(
+        f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {max(1, int(wait * 1000))};"
+        f"SELECT {lock}; SET LOCAL lock_timeout = 0".encode()
+    )
+
+
+class _Transaction:
+    """A transaction (see `sqlite.dialect`), which writes if it takes a `lock` first."""
+
+    def __init__(self, database: Database, *, lock: str | None = None) -> None:
         self._connection: Connection = database.connection  # type: ignore[assignment]
         self._name = str(database.path)
         self._wait = database.wait
-        self._writes = writes
+        self._lock = lock
 
     def __enter__(self) -> Connection:
         try:
-            if self._writes:
-                self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                lock_writers(self._connection, wait=self._wait)
+            if self._lock is not None:
+                begin_writing(self._connection, lock=self._lock, wait=self._wait)
             else:
                 self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         except BaseException as error:
@@ -297,7 +326,7 @@ class _Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if error is None and self._writes:
+            if error is None and self._lock is not None:
                 from omcli.postgres.search import index_new  # noqa: PLC0415 - it needs this module
 
                 index_new(self._connection)
@@ -314,13 +343,6 @@ class _Transaction:
                 self._connection.raw.rollback()
         if isinstance(error, psycopg.Error) and (found := om_error(error, name=self._name, wait=self._wait)):
             raise found from error
-
-
-def lock_writers(connection: Connection, *, wait: float) -> None:
-    """Take the lock of all writers until the transaction ends. Wait for it up to `wait` seconds."""
-    connection.execute(f"SET LOCAL lock_timeout = {max(1, int(wait * 1000))}")
-    connection.execute(f"SELECT pg_advisory_xact_lock({_WRITING})")
-    connection.execute("SET LOCAL lock_timeout = 0")
 
 
 @contextmanager

@@ -129,7 +129,9 @@ class SqliteBatches(Table, Batches):
     ) -> None:
         if (observations or replaced) and outcome is not BatchOutcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
-        with self._database.writing() as connection:
+        digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
+        # An image may belong to messages of several sessions.
+        with self._database.writing(None if digests else batch.session) as connection:
             session = codec.add_session(connection, batch.session)
             is_late = lanes.cover(connection, batch, session=session, outcome=outcome)
             if folding is not None:
@@ -151,7 +153,6 @@ class SqliteBatches(Table, Batches):
                 rows.replace_when_visible(connection, replacement)
             rows.mark_used(connection, used, now=now)
             if outcome in (BatchOutcome.OBSERVED, BatchOutcome.EMPTY):
-                digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
                 messages.drop_images(connection, digests)
             if title is not None:
                 sessions.set_title(connection, session, title)
@@ -164,7 +165,7 @@ class SqliteBatches(Table, Batches):
     def buffer(self, block: BufferedBatch) -> None:
         from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have no buffered batches
 
-        with self._database.writing() as connection:
+        with self._database.writing(block.batch.session) as connection:
             buffer.put(connection, block, session=codec.add_session(connection, block.batch.session))
 
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:

@@ -11,7 +11,7 @@ from omcli.base.record import positional_record, replace
 from omcli.memory.message import Image, Incoming, KeptMessage, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
-from omcli.sqlite.dialect import Columns, Damaged, compact_json, execute, insert, parsed
+from omcli.sqlite.dialect import Columns, Damaged, compact_json, execute, parsed
 
 _LARGEST_INTEGER = (1 << 63) - 1
 _SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
@@ -55,7 +55,7 @@ def session_number(connection: sqlite3.Connection, session: str) -> int | None:
 def add_session(connection: sqlite3.Connection, session: str) -> int:
     """Return the number of a session, assigning one if the store does not know its id."""
     found = session_number(connection, session)
-    return insert(connection, "sessions", {"id": session}) if found is None else found
+    return _add(connection, "sessions", "id", session) if found is None else found
 
 
 def project_number(connection: sqlite3.Connection, project: str) -> int | None:
@@ -67,7 +67,14 @@ def project_number(connection: sqlite3.Connection, project: str) -> int | None:
 def add_project(connection: sqlite3.Connection, project: str) -> int:
     """Return the number of a project, assigning one if the store does not know it."""
     found = project_number(connection, project)
-    return insert(connection, "projects", {"path": project}) if found is None else found
+    return _add(connection, "projects", "path", project) if found is None else found
+
+
+def _add(connection: sqlite3.Connection, table: str, column: str, name: str) -> int:
+    """Add a name, unless another writer has just added it, and return its number."""
+    execute(connection, f"INSERT INTO {table} ({column}) VALUES (?) ON CONFLICT DO NOTHING", (name,))
+    (number,) = execute(connection, f"SELECT number FROM {table} WHERE {column} = ?", (name,)).fetchone()
+    return int(number)
 
 
 # Messages.

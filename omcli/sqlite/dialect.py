@@ -320,8 +320,10 @@ class Database:
         """Begin a transaction that reads the state at a single moment."""
         return _Transaction(self.connection, as_om_error=self._om_error)
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Begin a transaction that writes everything or nothing."""
+    def writing(self, of: str | None = None) -> AbstractContextManager[sqlite3.Connection]:  # noqa: ARG002
+        """Begin a transaction that writes everything or nothing. `of` is the session, if it writes only to one: SQLite
+        has one writer at a time, but another engine need not let writers of different sessions wait for each other.
+        """
         return _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error_of_writing)
 
     def renew_index(self) -> None:

@@ -221,7 +221,7 @@ class SqliteLeases(Table, Leases):
         self._is_gone = is_gone
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(session) as connection:
             number = codec.add_session(connection, session)
             held = connection.execute(
                 "SELECT owner, expires_at, id FROM leases JOIN sessions ON number = session"
@@ -244,7 +244,7 @@ class SqliteLeases(Table, Leases):
         )
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(session) as connection:
             number = codec.session_number(connection, session)
             connection.execute("DELETE FROM leases WHERE session = ? AND lane = ? AND owner = ?", (number, lane, owner))
 

@@ -47,7 +47,7 @@ class SqliteMessageLog(Table, MessageLog):
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        with self._database.writing() as connection:
+        with self._database.writing(session.id) as connection:
             number = sessions.merge(connection, session, now=now)
             _replace_identities(connection, messages)
             first = [incoming.identity for incoming in messages[:opening]]
@@ -363,7 +363,7 @@ class SqliteBookmarks(Table, Bookmarks):
         )
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(f"\0{origin.path}") as connection:
             dialect.execute(connection, "DELETE FROM bookmarks WHERE path = ?", (origin.path,))
             for mark in bookmarks:
                 columns = {"path": origin.path, "place": mark.offset, "terms": origin.terms, "digest": mark.digest}

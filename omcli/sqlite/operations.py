@@ -312,7 +312,7 @@ class SqliteReflections(Table, Reflections):
     """Reflections in the tables `operations` and `observation_supports`."""
 
     def fold(self, folding: ReflectionWrite, *, now: str) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(folding.scope.session) as connection:
             fold(connection, folding, now=now)
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:

@@ -147,8 +147,8 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
     """
     dialect.execute(
         connection,
-        f"UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = FALSE WHERE {_OF_ID} AND visible"
-        f" AND EXISTS (SELECT 1 FROM observations WHERE {_OF_ID})",
+        "UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = FALSE"
+        f" WHERE {_OF_ID} AND visible AND EXISTS (SELECT 1 FROM observations WHERE {_OF_ID})",
         (
             codec.packed(replacement.by),
             replacement.reason,
@@ -192,7 +192,8 @@ def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_b
         return
     dialect.execute(
         connection,
-        f"UPDATE observations SET dropped_at = ?, reason = ?, hidden_by = ?, visible = FALSE WHERE {_OF_ID} AND visible",
+        "UPDATE observations SET dropped_at = ?, reason = ?, hidden_by = ?, visible = FALSE"
+        f" WHERE {_OF_ID} AND visible",
         (now, dropped.reason, hidden_by, *_id_values(dropped.row)),
     )
 

@@ -396,12 +396,13 @@ class SqliteTextSearch(Table, TextSearch):
             return tuple(row for row in found if row_says(row, text))
 
     def _may_match(self, columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-        """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of the
-        columns, and usually for few others.
+        """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of
+        the columns, and usually for few others.
 
         It searches for the longest word of `SEARCHABLE` characters. Rows with letters that need case folding, or a NUL,
-        at which `LIKE` stops, match too. If the text has no such word, rows with a NUL or non-ASCII characters match or, if
-        the text is ASCII, all rows. Both make a row longer in bytes than by `length`, which counts characters up to a NUL.
+        at which `LIKE` stops, match too. If the text has no such word, rows with a NUL or non-ASCII characters match
+        or, if the text is ASCII, all rows. Both make a row longer in bytes than by `length`, which counts characters up
+        to a NUL.
         """
         words = sorted(SEARCHABLE.findall(text), key=len)
         if not words and text.isascii():
