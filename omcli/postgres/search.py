@@ -49,14 +49,16 @@ _made = local()
 # ---- words
 
 
-def words_of(texts: Iterable[str]) -> list[list[str]]:
-    """Return the words of each text, in the form under which FTS5 has them in its index, each once."""
+def words_of(texts: Iterable[str], *, indexed: bool = True) -> list[list[str]]:
+    """Return the words of each text, each once, in the form in which FTS5 indexes them, or looks them up."""
     connection = _fts5()
     found: dict[int, list[str]] = defaultdict(list)
     given = list(enumerate(texts))
     connection.execute("BEGIN")
     try:
-        connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, om_words(?))", given)
+        connection.executemany(
+            f"INSERT INTO texts (rowid, text) VALUES (?, {'om_words(?)' if indexed else '?'})", given
+        )
         for number, word in connection.execute("SELECT doc, term FROM words"):
             found[number].append(word[:_LONGEST])
     except sqlite3.Error as error:
@@ -133,7 +135,7 @@ class PostgresSearchIndex(SqliteSearchIndex):
 
     def _lookup(self, source: str, word: str) -> Lookup:
         table, number = _TABLES[source]
-        [words] = words_of([word])
+        [words] = words_of([word], indexed=False)
         return Lookup(table, number, "words @> string_to_array(?, ' ')", " ".join(words) or " ")
 
     def check(self, *, thoroughly: bool = False) -> None:
