@@ -10,6 +10,7 @@ from omcli.base.errors import BadConfiguration
 from omcli.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from omcli.postgres.leases import PostgresLeases
     from omcli.postgres.search import PostgresSearchIndex, PostgresTextSearch
 
 
@@ -67,6 +68,13 @@ class PostgresStore(SqliteStore):
         from omcli.postgres.search import PostgresSearchIndex
 
         return PostgresSearchIndex(self.database)
+
+    @cached_property
+    def leases(self) -> PostgresLeases:
+        from omcli.postgres.leases import PostgresLeases
+        from omcli.sqlite.lanes import is_gone
+
+        return PostgresLeases(self.database, is_gone=self._is_gone or is_gone)
 
 
 def without_password(url: str) -> str:
