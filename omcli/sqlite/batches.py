@@ -267,7 +267,7 @@ def _pending(connection: sqlite3.Connection, *, session: int, ahead: bool = Fals
     after = end if ahead else cursor
     offered = lanes.deferred(connection, session=session, after=after)
     found = connection.execute(
-        "SELECT counter, count(*), count(CASE WHEN counted THEN 1 END), sum(tokens), sum(fresh) FROM ("
+        "SELECT counter, count(*), count(*) FILTER (WHERE counted), sum(tokens), sum(fresh) FROM ("
         "SELECT counter, counted, tokens, CASE WHEN seq > :offered THEN tokens ELSE 0 END AS fresh FROM messages"
         " WHERE session = :session AND seq > :after"
         " UNION ALL SELECT m.counter, m.counted, m.tokens, m.tokens FROM passed_over AS p"

@@ -47,7 +47,7 @@ def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int
     """Return the numbers of rows and counted messages that `erase` would delete."""
     which = dialect.as_list(numbers)
     (counted,) = connection.execute(
-        f"SELECT count(CASE WHEN counted THEN 1 END) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
+        f"SELECT count(*) FILTER (WHERE counted) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
     ).fetchone()
     return len(_rows_to_erase(connection, which, ())), counted
 
@@ -150,7 +150,7 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
     holding = connection.execute(
         f"SELECT DISTINCT operation FROM message_holds WHERE {dialect.among('message', ':gone')}", gone
     )
-    return sum(counted for _, _, counted in found), {number for (number,) in holding}
+    return sum(bool(counted) for _, _, counted in found), {number for (number,) in holding}
 
 
 def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:

@@ -24,7 +24,7 @@ _PENDING = f"""
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
 _ALL = _PENDING.format(number="count(*)")
-_COUNTED = _PENDING.format(number="coalesce(sum(CASE WHEN m.counted THEN 1 ELSE 0 END), 0)")
+_COUNTED = _PENDING.format(number="count(*) FILTER (WHERE m.counted)")
 _PROMPT_CHARACTERS = 300
 _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
@@ -32,7 +32,7 @@ _IS_EMPTY = """
     NOT EXISTS (SELECT 1 FROM message_counts WHERE session = s.number AND messages > 0)
     AND NOT EXISTS (SELECT 1 FROM row_counts WHERE session = s.number AND visible + hidden > 0)
 """
-_LATEST_FIRST = f"{_IS_EMPTY}, {_ACTIVE_AT} DESC, s.seen_at DESC, s.id DESC"
+_LATEST_FIRST = f"{_IS_EMPTY}, {_ACTIVE_AT} DESC NULLS LAST, s.seen_at DESC NULLS LAST, s.id DESC"
 _LATEST = f"""
     SELECT number FROM sessions AS s WHERE agent IS NOT NULL AND (:project IS NULL OR coalesce(cwd, '') = :project)
     ORDER BY {_LATEST_FIRST} LIMIT :last
@@ -52,9 +52,9 @@ because the planner would otherwise read all messages.
 """
 _WITH_WORK = f"""
     SELECT s.id FROM sessions AS s
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(CASE WHEN counter <> :counter THEN 1 ELSE 0 END) AS others
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, count(*) FILTER (WHERE counter <> :counter) AS others
         FROM ({WAITING}) GROUP BY session) AS m ON m.session = s.number
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(CASE WHEN counter <> :counter THEN 1 ELSE 0 END) AS others,
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, count(*) FILTER (WHERE counter <> :counter) AS others,
         sum(CASE WHEN kind = 'reflection' THEN visible ELSE 0 END) AS reflections FROM row_counts WHERE visible > 0
         GROUP BY session) AS o ON o.session = s.number
     WHERE s.agent IS NOT NULL AND (m.tokens >= :pending OR (m.others > 0 AND :pending IS NOT NULL)
@@ -62,7 +62,7 @@ _WITH_WORK = f"""
     ORDER BY {_LATEST_FIRST}
 """
 _BUFFERED = """
-    SELECT (SELECT count(*) FROM blocks), count(DISTINCT CASE WHEN m.counted THEN m.seq END)
+    SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq) FILTER (WHERE m.counted)
     FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
     JOIN messages AS m ON m.session = b.session
         AND m.seq > b.after AND m.seq > coalesce(c.covers_up_to, 0) AND m.seq <= b.through
