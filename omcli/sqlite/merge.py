@@ -18,7 +18,7 @@ from omcli.memory.session import BY_HAND
 from omcli.sqlite import codec, dialect, erase, operations, rows, sessions, soft_delete
 from omcli.sqlite.dialect import Table
 from omcli.sqlite.merge_rows import LAST, MergeState, RowMerge
-from omcli.sqlite.records import JSON_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS, UNDOES, read_records
+from omcli.sqlite.records import FLAGS, JSON_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS, UNDOES, read_records
 from omcli.sqlite.stamps import MergedSession, Stamp, observed
 
 
@@ -245,7 +245,11 @@ def _tombstones_of(name: str | None, text: str) -> tuple[str, ...]:
 
 
 def _stored(column: str, value: object) -> object:
-    return dialect.compact_json(value) if column in JSON_COLUMNS and value is not None else value
+    if value is None:
+        return None
+    if column in JSON_COLUMNS:
+        return dialect.compact_json(value)
+    return bool(value) if column in FLAGS else value
 
 
 def _merged(column: str, ours: str | None, theirs: str | None, *, is_later: bool) -> str | None:

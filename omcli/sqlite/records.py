@@ -31,6 +31,8 @@ ROW_COLUMNS = tuple(
 OPERATION_COLUMNS = tuple("verb at outcome error fingerprint figures final_at".split())
 JSON_COLUMNS = frozenset({"images", "tags", "metadata", "figures"})
 """Columns whose text is JSON. A record has the parsed value."""
+FLAGS = frozenset({"counted", "failed"})
+"""Columns with flags. A record has 0 or 1."""
 UNDOES = "undoes"
 """Figure of an undo: the number of the operation that it undid."""
 _PLACED = f"""
@@ -67,10 +69,11 @@ def _record(name: str, columns: Mapping[str, object]) -> MemoryRecord:
 
 
 def _columns(row: sqlite3.Row, names: Iterable[str]) -> dict[str, object]:
-    return {
-        name: dialect.parsed(row[name]) if name in JSON_COLUMNS and row[name] is not None else row[name]
-        for name in names
-    }
+    fields = {name: row[name] for name in names}
+    for name in (JSON_COLUMNS | FLAGS) & fields.keys():
+        if fields[name] is not None:
+            fields[name] = int(fields[name]) if name in FLAGS else dialect.parsed(fields[name])
+    return fields
 
 
 def _in_order(
