@@ -24,7 +24,7 @@ _FAILING = f"""
     LEFT JOIN sessions AS s ON s.number = c.session
     WHERE c.number > w.number AND c.outcome NOT IN
         ('ok', 'interrupted', 'not-allowed', 'unknown-model', 'bad-configuration')
-    GROUP BY c.lane, c.session, c.provider, c.model ORDER BY last
+    GROUP BY c.lane, c.session, s.id, c.provider, c.model ORDER BY last
 """
 
 

@@ -172,7 +172,8 @@ def _write(
     last = max(merged)
     connection.execute(
         "INSERT INTO cursors (session, lane, covers_up_to, offered_up_to) VALUES (:session, :lane, :last, :last)"
-        " ON CONFLICT (session, lane) DO UPDATE SET covers_up_to = :last, offered_up_to = max(offered_up_to, :last)",
+        " ON CONFLICT (session, lane) DO UPDATE SET covers_up_to = :last,"
+        " offered_up_to = max(cursors.offered_up_to, :last)",
         {"session": session, "lane": Lane.OBSERVE, "last": last},
     )
     pending = dialect.as_list(seq for seq in seqs if seq <= last and seq not in merged)
