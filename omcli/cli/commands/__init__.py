@@ -87,7 +87,6 @@ _MODULES = {
     "restore": "history",
     "export": "exchange",
     "import": "exchange",
-    "store": "config",
     "uninstall": "install",
 }
 """Modules that are not named after their command."""
