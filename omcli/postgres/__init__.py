@@ -10,7 +10,7 @@ from omcli.base.errors import BadConfiguration
 from omcli.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from omcli.postgres.leases import PostgresLeases
+    from omcli.postgres.differences import PostgresLeases, PostgresOperations
     from omcli.postgres.search import PostgresSearchIndex, PostgresTextSearch
 
 
@@ -32,7 +32,7 @@ class PostgresStore(SqliteStore):
         """
         try:
             from omcli.postgres.connection import check_version, connect, migrate, newest
-            from omcli.postgres.dialect import Database, om_errors
+            from omcli.postgres.dialect import ServerDatabase, om_errors
         except ImportError:
             raise BadConfiguration("psycopg is not installed", hint="pip install 'omcli[postgres]'") from None
 
@@ -50,7 +50,7 @@ class PostgresStore(SqliteStore):
             except BaseException:
                 connection.close()
                 raise
-        return cls(Database(connection, name=name, wait=wait), is_gone=is_gone)
+        return cls(ServerDatabase(connection, name=name, wait=wait), is_gone=is_gone)
 
     @property
     def key(self) -> None:
@@ -70,8 +70,14 @@ class PostgresStore(SqliteStore):
         return PostgresSearchIndex(self.database)
 
     @cached_property
+    def operations(self) -> PostgresOperations:
+        from omcli.postgres.differences import PostgresOperations
+
+        return PostgresOperations(self.database)
+
+    @cached_property
     def leases(self) -> PostgresLeases:
-        from omcli.postgres.leases import PostgresLeases
+        from omcli.postgres.differences import PostgresLeases
         from omcli.sqlite.lanes import is_gone
 
         return PostgresLeases(self.database, is_gone=self._is_gone or is_gone)

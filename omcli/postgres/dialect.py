@@ -235,7 +235,7 @@ def _cleaned(values: Mapping[str, object] | Sequence[object]) -> Mapping[str, ob
 # ---- an open database: its transactions and errors
 
 
-class Database(dialect.Database):
+class ServerDatabase(dialect.Database):
     """A connection to one database. `name` is the URL without its password.
 
     Writers of the same session wait for each other, and those of the whole store for all, up to `wait` seconds. Writing
@@ -271,9 +271,6 @@ class Database(dialect.Database):
             (found,) = self.connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
         return int(found)
 
-    def vacuum(self) -> None:
-        """Nothing to do: the server frees the space of deleted rows by itself."""
-
 
 _LOCK_ALL = f"pg_advisory_xact_lock({_WRITING})"
 _LOCK_SHARED = f"pg_advisory_xact_lock_shared({_WRITING})"
@@ -305,7 +302,7 @@ def begin_writing(connection: Connection, *, lock: str = _LOCK_ALL, wait: float)
 class _Transaction:
     """A transaction (see `sqlite.dialect`), which writes if it takes a `lock` first."""
 
-    def __init__(self, database: Database, *, lock: str | None = None) -> None:
+    def __init__(self, database: ServerDatabase, *, lock: str | None = None) -> None:
         self._connection: Connection = database.connection  # type: ignore[assignment]
         self._name = str(database.path)
         self._wait = database.wait

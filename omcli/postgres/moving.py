@@ -164,9 +164,9 @@ def _set_later(reading: Any, writing: Any, table: str, columns: tuple[str, ...])
 
 def _go_on_counting(target: Database) -> None:
     """Let the numbers of new rows begin after those that were copied. SQLite does so by itself."""
-    from omcli.postgres.dialect import Database as Server  # noqa: PLC0415 - a file may be the target
+    from omcli.postgres.dialect import ServerDatabase  # noqa: PLC0415 - a file may be the target
 
-    if not isinstance(target, Server):
+    if not isinstance(target, ServerDatabase):
         return
     with target.writing() as writing:
         counted = writing.execute(
@@ -174,10 +174,8 @@ def _go_on_counting(target: Database) -> None:
             " WHERE attidentity <> '' AND relnamespace = to_regnamespace('om')"
         ).fetchall()
         for table, column in counted:
-            writing.execute(
-                f"SELECT setval(pg_get_serial_sequence('om.{table}', '{column}'), coalesce(max({column}), 0) + 1, FALSE)"
-                f" FROM {table}"
-            )
+            sequence = f"pg_get_serial_sequence('om.{table}', '{column}')"
+            writing.execute(f"SELECT setval({sequence}, coalesce(max({column}), 0) + 1, FALSE) FROM {table}")
 
 
 def _check(source: SqliteStore, target: SqliteStore) -> None:

@@ -34,11 +34,6 @@ NOWHERE = Path("(temporary store)")
 """Path shown for a store without a file."""
 NO_LIMIT = (1 << 63) - 1
 """The `LIMIT` that keeps all rows."""
-_FIRST_CJK = "\u3040"
-_LETTERS = lazily(r"[A-Za-z]+")
-_HUMP = lazily(r"[a-z][A-Z]")
-_BEFORE_HUMP = lazily(r"(?<=[a-z])(?=[A-Z])")
-_LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
@@ -53,7 +48,7 @@ _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZ
 
 def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Give a connection the function of the index of words (`om_words`), and `telling` for a person. Return it."""
-    connection.create_function("om_words", 1, index_text, deterministic=True)
+    connection.create_function("om_words", 1, _index_text, deterministic=True)
     report_progress(connection, telling.get())
     return connection
 
@@ -84,22 +79,11 @@ def interrupt_of(error: sqlite3.Error) -> BaseException | None:
     return raised if _code(error) in (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERRUPT) else None
 
 
-def index_text(text: str) -> str:
-    """Return text as it is indexed: words longer than any name (such as encoded files) are left out, parts of names in
-    camel case are added, and scripts without spaces are split into pairs of characters (see `split_cjk`).
-
-    Words are deleted from the index by the same function, so changing it needs a migration that fills the index again.
-    """
+def _index_text(text: str) -> str:
     try:
-        text = _LONG_WORD.sub(" ", text)
-        if _HUMP.search(text):
-            names = sorted(word for word in set(_LETTERS.findall(text)) if _HUMP.search(word))
-            text = f"{text} {_BEFORE_HUMP.sub(' ', ' '.join(names))}"
-        if text.isascii() or max(text) < _FIRST_CJK:
-            return text
-        from omcli.text.terms import split_cjk  # noqa: PLC0415 - most text has no such characters
+        from omcli.text.terms import index_text  # noqa: PLC0415 - only a writer needs it
 
-        return split_cjk(text)
+        return index_text(text)
     except BaseException as error:
         _raised[get_ident()] = error
         raise
@@ -298,19 +282,6 @@ class Database:
     def close(self) -> None:
         with self.om_errors():
             self.connection.close()
-
-    def size(self) -> int:
-        """Return the size of the store and its write-ahead log in bytes."""
-        from omcli.sqlite.connection import size  # noqa: PLC0415
-
-        return size(self.path) or 0
-
-    def vacuum(self) -> None:
-        """Remove what was deleted from the file."""
-        from omcli.sqlite.backups import vacuum  # noqa: PLC0415 - most commands delete nothing
-
-        with self.om_errors():
-            vacuum(self.connection, wait=self.wait)
 
     def om_errors(self) -> AbstractContextManager[None]:
         """Raise om's errors instead of SQLite's inside the block."""

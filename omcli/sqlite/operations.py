@@ -13,6 +13,7 @@ from omcli.memory.observation import PINNED, Observation
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, RowOutline, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, sessions, soft_delete
+from omcli.sqlite.connection import size
 from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
 from omcli.text.similarity import is_distinctive, said_words
@@ -48,12 +49,22 @@ class SqliteOperations(Table, Operations):
             return _preview_undo(connection, number)
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
-        before = self._database.size()
+        before = self._size()
         with self._database.writing() as connection:
             found, messages_found = erase.erase(connection, numbers, now=now)
-        self._database.vacuum()
-        after = self._database.size()
+        self._free_space()
+        after = self._size()
         return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
+
+    def _size(self) -> int:
+        return size(self._database.path) or 0
+
+    def _free_space(self) -> None:
+        """Remove what was deleted from the file."""
+        from omcli.sqlite.backups import vacuum  # noqa: PLC0415 - most operations delete nothing
+
+        with self._database.om_errors():
+            vacuum(self._database.connection, wait=self._database.wait)
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
         with self._database.reading() as connection:

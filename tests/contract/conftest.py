@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.ports import Store
+from omcli.postgres import PostgresStore
 from omcli.sqlite import SqliteStore
 from tests.fakes import MemoryStore, empty_store, encrypted_store
 
@@ -24,8 +25,6 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
             if request.param == "memory":
                 return opened.enter_context(MemoryStore(is_gone=is_gone))
             if request.param == "postgres":
-                from omcli.postgres import PostgresStore
-
                 url = request.getfixturevalue("postgres_url")
                 return opened.enter_context(PostgresStore.open(url, wait=1, is_gone=is_gone))
             if request.param == "encrypted":

@@ -9,7 +9,7 @@ import pytest
 from omcli.base.errors import LaneTaken
 from omcli.memory.ports import Lane
 from omcli.postgres import PostgresStore
-from omcli.postgres.leases import PostgresLeases
+from omcli.postgres.differences import PostgresLeases
 from omcli.text.instants import later
 
 HOUR, LEASE = 3600.0, 300.0

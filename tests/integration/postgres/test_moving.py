@@ -24,7 +24,8 @@ def tables(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """All rows of a file, by table, without what belongs to the file alone."""
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%words%' AND name NOT LIKE 'sqlite_%'"
+            "SELECT name FROM sqlite_schema WHERE type = 'table'"
+            " AND name NOT LIKE '%words%' AND name NOT LIKE 'sqlite_%'"
         )
         found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names.fetchall()}
     found.pop("leases")

@@ -1,13 +1,15 @@
-"""Leases whose times are those of the server, because the clocks of several machines differ."""
+"""Roles of which a server does something otherwise than a file: leases, and deleting for good."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from omcli.memory.ports import Lane
 from omcli.sqlite.dialect import Database
 from omcli.sqlite.lanes import SqliteLeases
+from omcli.sqlite.operations import SqliteOperations
 from omcli.text.instants import later
 
 _TOLERATED = 1.0
@@ -15,7 +17,10 @@ _TOLERATED = 1.0
 
 
 class PostgresLeases(SqliteLeases):
-    """Leases in the table `leases`. `clock` is the clock that the times given to `claim` are from, in Unix time."""
+    """Leases whose times are those of the server, because the clocks of several machines differ.
+
+    `clock` is the clock that the times given to `claim` are from, in Unix time.
+    """
 
     def __init__(
         self, database: Database, *, is_gone: Callable[[str], bool], clock: Callable[[], float] = time.time
@@ -33,3 +38,20 @@ class PostgresLeases(SqliteLeases):
             self._ahead = ahead if abs(ahead) > _TOLERATED else 0.0
         now, expires_at = (later(each, self._ahead) if self._ahead else each for each in (now, expires_at))
         super().claim(session, lane, owner=owner, now=now, expires_at=expires_at)
+
+
+class PostgresOperations(SqliteOperations):
+    """Operations on a server, which reuses the space of deleted rows by itself."""
+
+    def _size(self) -> int:
+        with self._database.om_errors():
+            return size(self._database.connection)
+
+    def _free_space(self) -> None:
+        pass
+
+
+def size(connection: Any) -> int:
+    """Return the size of the whole database in bytes."""
+    (found,) = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    return int(found)
