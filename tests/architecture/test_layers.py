@@ -84,7 +84,9 @@ FOREIGN_TABLES = {PACKAGE / "formats" / file for file in ("tables.py", "opencode
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in MODULES if path.parent.name not in ("sqlite", "postgres") and path not in FOREIGN_TABLES], ids=name
+    "path",
+    [path for path in MODULES if path.parent.name not in ("sqlite", "postgres") and path not in FOREIGN_TABLES],
+    ids=name,
 )
 def test_all_sql_is_in_one_place(path: Path) -> None:
     for node in nodes(path):

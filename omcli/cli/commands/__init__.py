@@ -87,6 +87,7 @@ _MODULES = {
     "restore": "history",
     "export": "exchange",
     "import": "exchange",
+    "schedule": "install",
     "uninstall": "install",
 }
 """Modules that are not named after their command."""
