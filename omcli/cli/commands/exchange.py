@@ -205,7 +205,7 @@ def _write(run: Run, name: str, pieces: Iterable[str], *, key: str | None = None
     """
     from omcli.clients.files import new_file, target
 
-    file, store, content = target(Path(name)), target(run.settings.db), _content(run, name, pieces)
+    file, store, content = target(Path(name)), target(run.wiring.spool_path), _content(run, name, pieces)
     if file.parent == store.parent and file.name.startswith(store.name):
         raise BadUsage(f"{name} belongs to the store", hint="name another file")
     try:

@@ -211,7 +211,7 @@ def status(
     run.is_read_only("nothing new is remembered")
     numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
-    spooled = state_of(run.settings.db)
+    spooled = state_of(run.wiring.spool_path)
     if run.json:
         worker = {"log": str(log), "last": _worker(ran)} if ran else {}
         waiting = [fields_of(each) for each in run.wiring.waiting_models()]
@@ -336,7 +336,7 @@ def _counts(run: Run) -> dict[str, object]:
     from omcli.clients.log import last_errors, log_path
     from omcli.sqlite.checks import any_error, waiting_counts
 
-    with any_error(run.settings.db):
+    with any_error(run.wiring.spool_path):
         store, now = run.wiring.reading, run.wiring.clock.now()
         found = waiting_counts(store.database)
         limits = run.wiring.limits if set(fields_of(run.settings.limits).values()) - {None} else ()

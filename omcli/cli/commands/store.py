@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import BadInput, BadUsage, InputOutput, OmError
+from omcli.base.errors import BadInput, BadUsage, InputOutput, NoInput, OmError
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import YesOption, argument, option
-from omcli.cli.reports import ask_first
+from omcli.cli.reports import ask_first, store_file
 from omcli.wiring.policies import with_key
 
 if TYPE_CHECKING:
@@ -24,15 +24,23 @@ om store encrypt
 om store encrypt --key-command "pass show om" --backups convert
 om store key > /media/usb/om.key
 om store decrypt --backups convert
+om store migrate --to postgresql://memory@db.example/om
+om store migrate --to ./memory.db --db postgresql://memory@db.example/om
+om store init --roles --db postgresql://memory@db.example/om | psql postgresql://memory@db.example/om
 """
 
 
 class StoreTask(StrEnum):
-    """Something to do with the store's file."""
+    """Something to do with the whole store."""
 
     ENCRYPT = "encrypt"
     DECRYPT = "decrypt"
     KEY = "key"
+    MIGRATE = "migrate"
+    INIT = "init"
+
+
+_OF_KEYS = (StoreTask.ENCRYPT, StoreTask.DECRYPT, StoreTask.KEY)
 
 
 class BackupTask(StrEnum):
@@ -45,7 +53,7 @@ class BackupTask(StrEnum):
 @with_shared(examples=_STORE_EXAMPLES, without=["counter", "now"])
 def store(
     run: Run,
-    action: Annotated[StoreTask, argument(metavar="encrypt|decrypt|key", help="What to do.")],
+    action: Annotated[StoreTask, argument(metavar="encrypt|decrypt|key|migrate|init", help="What to do.")],
     *,
     key_command: Annotated[
         str | None,
@@ -59,9 +67,21 @@ def store(
         BackupTask | None,
         option("--backups", help="Encrypt (or decrypt) other backups as well, or delete them.  [default: leave them]"),
     ] = None,
+    to: Annotated[
+        str | None,
+        option("--to", metavar="PLACE", help="For migrate: an empty database (postgresql://…), or a file."),
+    ] = None,
+    roles: Annotated[
+        bool, option("--roles", help="For init: print the SQL that lets other users of a server read or write.")
+    ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Encrypt or decrypt the store.
+    """Encrypt the store, or move it to a server.
+
+    `migrate` copies the store to the place given by --to: from a file to a PostgreSQL database, or back. Everything is
+    copied, and the copy is compared with the store in the end. Nobody can write to the store meanwhile. If the copy is
+    interrupted, run it again: it goes on where it was. The store stays as it is: set `db` or OM_DB to use the copy.
+    `init` creates the store. With --roles it prints SQL instead, for the owner of a server: see om-store(5).
 
     An encrypted store needs SQLCipher (`pip install 'omcli[encryption]'`). Its key comes from the first of these that
     is set: OM_KEY, the command `store.key_command`, the file `store.key_file`; otherwise from the system's keyring.
@@ -77,7 +97,21 @@ def store(
 
     if action is not StoreTask.ENCRYPT and key_command is not None:
         raise BadUsage(f"`--key-command` does not apply to `om store {action}`")
-    path = run.settings.db
+    if (to is not None) is not (action is StoreTask.MIGRATE):
+        raise BadUsage(
+            "`om store migrate` needs `--to`" if to is None else f"`--to` does not apply to `om store {action}`"
+        )
+    if roles and action is not StoreTask.INIT:
+        raise BadUsage(f"`--roles` does not apply to `om store {action}`")
+    if backups is not None and action not in _OF_KEYS:
+        raise BadUsage(f"`--backups` does not apply to `om store {action}`")
+    if to is not None:
+        _migrate(run, to)
+        return
+    if action is StoreTask.INIT:
+        _init(run, roles=roles)
+        return
+    path = store_file(run, f"om store {action}", hint="encryption is up to the server and its disks")
     if action is StoreTask.KEY:
         _print_key(run, with_key(run.settings, lambda: known_key(path)))
         return
@@ -121,13 +155,14 @@ def _set_key(run: Run, key_command: str | None) -> str:
         config.call(run, action=ConfigTask.SET, key="store.key_command", value=key_command)
     settings = run.settings
     _empty_spool(run)  # nothing but a store is encrypted; a missing one is created
-    key = known_key(settings.db)
+    path = run.wiring.spool_path
+    key = known_key(path)
     if key is not None:
         run.console.report("encrypted already")
         return key
     key = new_key(settings)
     learn(key)
-    change_key(settings.db, key, wait=settings.wait)
+    change_key(path, key, wait=settings.wait)
     clear(os.environ)
     run.console.report(f"encrypted; its key is in {place_of_key(settings)}")
     run.console.note("without the key nothing can be read; `om store key` prints it, for a safe place")
@@ -141,7 +176,7 @@ def _empty_spool(run: Run) -> None:
 
     with closing(run.new_wiring()) as wiring:
         wiring.store.sessions.status()
-    if left := state_of(run.settings.db):
+    if left := state_of(run.wiring.spool_path):
         raise InputOutput(
             f"the spool, {left.folder}, is not encrypted, and has {left.in_words}",
             hint="try again later; delete files that cannot be read",
@@ -153,11 +188,11 @@ def _remove_key(run: Run) -> None:
     from omcli.sqlite.restore import change_key
     from omcli.wiring.policies import place_of_key
 
-    settings = run.settings
-    if with_key(run.settings, lambda: known_key(settings.db)) is None:
+    settings, path = run.settings, run.wiring.spool_path
+    if with_key(settings, lambda: known_key(path)) is None:
         run.console.report("not encrypted")
         return
-    change_key(settings.db, None, wait=settings.wait)
+    change_key(path, None, wait=settings.wait)
     run.console.report(f"decrypted; its key stays in {place_of_key(settings)}")
 
 
@@ -165,7 +200,7 @@ def _handle_backups(run: Run, key: str | None, task: BackupTask | None) -> Seque
     """Do what was asked with the other copies of the store. Warn about those that are left, and return them."""
     from omcli.sqlite.restore import change_backup, other_files
 
-    path, wait = run.settings.db, run.settings.wait
+    path, wait = run.wiring.spool_path, run.settings.wait
     for file in other_files(path, key) if task else ():
         try:
             change = partial(change_backup, file, key, delete=task is BackupTask.DELETE, wait=wait)
@@ -179,3 +214,47 @@ def _handle_backups(run: Run, key: str | None, task: BackupTask | None) -> Seque
             f"{counted(len(left), 'file')} beside it {'are' if len(left) > 1 else 'is'} {state}: {names}{hint}"
         )
     return left
+
+
+# ---- moving it to a server
+
+
+def _migrate(run: Run, to: str) -> None:
+    from omcli.postgres import PostgresStore
+    from omcli.postgres.moving import copy_store
+    from omcli.settings.settings import ServerUrl, place_of
+    from omcli.sqlite import SqliteStore
+
+    place, db, wait = place_of(to), run.settings.db, run.settings.wait
+    if isinstance(place, ServerUrl) and place.fault:
+        raise BadUsage(f"`--to` {place.fault}")
+    if not run.wiring.has_store:
+        raise NoInput(f"{db} does not exist", hint="name the store to copy with --db")
+    if place == db:
+        raise BadUsage(f"{db} is the store itself", hint="name another place with --to")
+    if run.is_read_only("nothing is copied"):
+        return
+    opened = PostgresStore.open(place.url, wait=wait) if isinstance(place, ServerUrl) else None
+    with opened or SqliteStore.open(Path(to), wait=wait) as target:
+        copied = copy_store(run.wiring.store, target)
+    if run.json:
+        run.output.document({"store": str(db), "to": str(place), "copied": dict(copied)})
+        return
+    run.console.report(f"copied {counted(copied['messages'], 'message')} and {counted(copied['observations'], 'row')}")
+    run.output.line(str(place))
+    run.console.note(f"{db} stays as it is; set `db` or OM_DB to use the copy")
+
+
+def _init(run: Run, *, roles: bool) -> None:
+    if roles:
+        from omcli.postgres.roles import roles as sql_of_roles
+
+        run.output.line(sql_of_roles().rstrip("\n"))
+        return
+    if run.is_read_only("nothing is created"):
+        return
+    run.wiring.store.sessions.status()
+    if run.json:
+        run.output.document({"store": str(run.settings.db)})
+    else:
+        run.output.line(str(run.settings.db))
