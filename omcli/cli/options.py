@@ -23,7 +23,7 @@ from omcli.memory.observation import LogQuery, handle
 from omcli.memory.session import NO_PROJECT
 from omcli.operations.clock import period
 from omcli.settings import resolve
-from omcli.settings.settings import expanded
+from omcli.settings.settings import StoreName, expanded
 from omcli.text.clean import one_line
 from omcli.text.instants import minute
 from omcli.wiring import Wiring, counters, formats
@@ -248,7 +248,7 @@ def backup_days(ctx: Any) -> list[str]:
 
     with suppress(OmError, OSError):
         wiring = _wiring(ctx)
-        found = by_age(backup_files(wiring.settings.db), wiring.clock.now())
+        found = by_age(backup_files(wiring.spool_path), wiring.clock.now())
         return list(dict.fromkeys(f"{each.at:%Y-%m-%d}" for each in reversed(found)))
     return []
 
@@ -260,7 +260,7 @@ def _reading(ctx: Any) -> Store:
 
 def _wiring(ctx: Any) -> Wiring:
     db, config = (ctx.params.get(name) or ctx.parent.params.get(name) for name in ("db", "config"))
-    return Wiring(resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None))
+    return Wiring(resolve({"db": db or None}, os.environ, config=Path(config) if config else None))
 
 
 # ---- rows to select
@@ -423,6 +423,10 @@ NotationOption = Annotated[
     ),
 ]
 StreamOption = Annotated[bool, option("--jsonl", help="Print one JSON object per line.")]
+StoreOption = Annotated[
+    StoreName | None,
+    option("--db", metavar="PATH|URL", path_type=StoreName, help="Store to use.  [env: OM_DB]"),
+]
 DryRunOption = Annotated[bool, option("--dry-run", help="Show what would change without changing anything.")]
 YesOption = Annotated[bool, option("--yes", "-y", help="Do not ask for confirmation.")]
 

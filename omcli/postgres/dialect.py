@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from hashlib import sha256
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     from omcli.sqlite.dialect import Values
 
+_SENT_AT_ONCE = 200
+"""Number of statements that are sent to the server in one message."""
 SCHEMA = "om"
 """Schema of the database that contains everything of the store."""
 _WRITING = 0x6F6D636C
@@ -180,8 +183,12 @@ class Connection:
             return self.raw.execute(query.sql, _cleaned(bound))  # it was refused by the client
 
     def executemany(self, sql: str, rows: Iterable[Values]) -> None:
-        for values in rows:
-            self.execute(sql, values)
+        """Run a statement for each row. Many are sent to the server at once, because its answers take time to arrive."""
+        query, waiting = translated(sql), iter(rows)
+        with self.raw.cursor() as cursor:
+            assert isinstance(cursor, psycopg.ClientCursor)
+            while some := [_cleaned(_bound(values, query.arrays)) for values in islice(waiting, _SENT_AT_ONCE)]:
+                self.raw.execute("; ".join(cursor.mogrify(query.sql, values) for values in some).encode())
 
     def cursor(self) -> Cursor:
         """Return a cursor for many rows, which are plain tuples."""

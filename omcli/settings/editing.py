@@ -13,6 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.settings import settings
 from omcli.settings.layers import OPPOSITES, PRESETS, nearest, preset_file
+from omcli.settings.settings import ServerUrl
 from omcli.settings.values import (
     DEFAULTS,
     KEYS,

@@ -341,7 +341,7 @@ class StoreName(str):
 
 
 class ServerUrl:
-    """The URL of a PostgreSQL database that holds the store. As text it lacks the passwords, so that it can be shown."""
+    """The URL of a PostgreSQL database that holds the store. As text it lacks passwords, so that it can be shown."""
 
     __slots__ = ("url",)
 
@@ -369,7 +369,7 @@ class ServerUrl:
 
     @property
     def fault(self) -> str:
-        """What is wrong with the form of the URL, or an empty text. Its parts are not repeated: one may be a password."""
+        """Fault in the form of the URL, or an empty text. No part is repeated, because it may be a password."""
         import re  # noqa: PLC0415
 
         host = r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s\[\]@/?#:,]*)(?::[0-9]{1,5})?"

@@ -15,7 +15,6 @@ from omcli.cli.console import Exit, counted
 from omcli.cli.options import argument, option
 from omcli.settings import PROJECT_FILE
 from omcli.settings.layers import preset_file, read
-from omcli.settings.settings import ServerUrl
 from omcli.settings.values import KEYS, as_json, project_may_set, toml
 from omcli.text.redaction import redact
 
@@ -269,10 +268,10 @@ def doctor(
 
     The exit code is 1 if a check fails.
     """
-    from omcli.doctor import Doctor, Result, check_all, clients, models, program, server, store, work
+    from omcli.doctor import Doctor, Result, check_all, clients, models, program, store, work
 
     sections = {
-        "Store": (server if isinstance(run.settings.db, ServerUrl) else store).section(),
+        "Store": store.section(run.settings),
         "Settings": program.of_settings(),
         "Hooks": clients.section(),
         "Work": work.section(),

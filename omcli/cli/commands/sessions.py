@@ -207,6 +207,7 @@ def status(
         _print_line(run)
         return
     from omcli.sqlite.spool import state_of
+    from omcli.wiring.policies import store_version
 
     run.is_read_only("nothing new is remembered")
     numbers = sizes.status(run.wiring.reading, run.counter)
@@ -224,7 +225,7 @@ def status(
     rows = [
         ("store", f"{run.settings.db}{' (encrypted)' if run.wiring.reading.key else ''}"),
         ("size", _size(run.wiring.store_size)),
-        ("schema", str(run.wiring.store_version)),
+        ("schema", str(store_version(run.settings))),
         ("sessions", str(numbers.sessions)),
         ("messages", f"{numbers.messages} ({numbers.message_tokens} tokens by {numbers.counter})"),
         ("observations", f"{numbers.observations} ({numbers.observation_tokens} tokens by {numbers.counter})"),
@@ -391,12 +392,14 @@ def _size(number: int | None) -> str:
 
 
 def _status_as_dict(run: Run, numbers: StoreCounts) -> dict[str, object]:
+    from omcli.wiring.policies import store_version
+
     size = run.wiring.store_size
     return {
         "store": str(run.settings.db),
         **({"size": size} if size is not None else {}),
         "encrypted": run.wiring.reading.key is not None,
-        "schema_version": run.wiring.store_version,
+        "schema_version": store_version(run.settings),
         "sessions": numbers.sessions,
         "messages": numbers.messages,
         "observations": numbers.observations,
