@@ -10,7 +10,7 @@ from omcli.base.errors import BadConfiguration
 from omcli.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from omcli.postgres.differences import PostgresLeases, PostgresOperations
+    from omcli.postgres.differences import PostgresBackups, PostgresLeases, PostgresOperations
     from omcli.postgres.search import PostgresSearchIndex, PostgresTextSearch
 
 
@@ -74,6 +74,12 @@ class PostgresStore(SqliteStore):
         from omcli.postgres.differences import PostgresOperations
 
         return PostgresOperations(self.database)
+
+    @cached_property
+    def backups(self) -> PostgresBackups:
+        from omcli.postgres.differences import PostgresBackups
+
+        return PostgresBackups(self.database)
 
     @cached_property
     def leases(self) -> PostgresLeases:

@@ -1,4 +1,4 @@
-"""Roles of which a server does something otherwise than a file: leases, and deleting for good."""
+"""Roles of which a server does something otherwise than a file: leases, deleting for good, and backups."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from omcli.memory.ports import Lane
+from omcli.memory.retention import BackupResult
+from omcli.sqlite.backups import SqliteBackups
 from omcli.sqlite.dialect import Database
 from omcli.sqlite.lanes import SqliteLeases
 from omcli.sqlite.operations import SqliteOperations
@@ -49,6 +51,19 @@ class PostgresOperations(SqliteOperations):
 
     def _free_space(self) -> None:
         pass
+
+
+class PostgresBackups(SqliteBackups):
+    """No backups: the server has tools for that, and its files are not ours."""
+
+    def snapshot(self, *, now: str) -> None:  # noqa: ARG002
+        return
+
+    def back_up(self, *, keep: int, now: str) -> BackupResult:  # noqa: ARG002
+        return BackupResult(path=None)
+
+    def is_due(self, *, now: str) -> bool:  # noqa: ARG002
+        return False
 
 
 def size(connection: Any) -> int:
