@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, TypeVar
 from omcli.base import ignore, telling
 from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, InputOutput, NoInput, UnusableStore
 from omcli.cli.console import Colour, Console, Exit, counted, unknown_session
-from omcli.cli.options import (
-    SESSION_VARIABLE,
-    Parameter,
-    StoreOption,
-    Values,
-    counter_names,
-    option,
-    parameters,
-    preset_names,
-)
+from omcli.cli.options import SESSION_VARIABLE, Parameter, StoreOption, counter_names, option, parameters, preset_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
 from omcli.settings import files, project_folders, resolve
@@ -35,6 +26,7 @@ from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring, check_format
 
 if TYPE_CHECKING:
+    from omcli.cli.options import Values
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Store

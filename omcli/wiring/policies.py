@@ -1,4 +1,4 @@
-"""Policies from the settings: budgets, selection, thresholds, retention; a store on a server, the key of an encrypted one."""
+"""Policies from the settings: budgets, selection, thresholds, retention; stores on servers, and keys of stores."""
 
 from __future__ import annotations
 
