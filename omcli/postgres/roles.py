@@ -78,7 +78,7 @@ WITHHELD = (
 UNCOUNTED = {
     "sessions": ("id", "cwd", "branch", "title", "parent"),
     "projects": ("path",),
-    "messages": ("name", "cwd", "images", "text"),
+    "messages": ("id", "key", "name", "cwd", "tool", "images", "text"),
     "identities": ("identity",),
     "observations": ("text", "tags", "metadata", "reason"),
     "operations": ("error", "fingerprint", "figures"),
