@@ -27,9 +27,10 @@ POLICIES = {
     "hosts": _EVERYTHING,
     "projects": "path LIKE ANY ((SELECT om.shared_with_me())::text[])",
     "sessions": "coalesce(cwd, '') LIKE ANY ((SELECT om.shared_with_me())::text[])",
-    "messages": """EXISTS (SELECT FROM om.sessions AS s WHERE s.number = messages.session AND
-        (messages.cwd IS NULL OR starts_with(messages.cwd, s.cwd || '/')
-            OR messages.cwd LIKE ANY ((SELECT om.shared_with_me())::text[])))""",
+    "messages": f"""{_OF_SESSION}
+        AND (cwd IS NULL OR cwd LIKE ANY ((SELECT om.shared_with_me())::text[]) OR EXISTS (
+            SELECT FROM om.sessions AS s WHERE s.number = messages.session AND starts_with(messages.cwd, s.cwd || '/')
+        ))""",
     "observations": _OF_PROJECT,
     "operations": _OF_PROJECT,
     "batches": _OF_SESSION,
