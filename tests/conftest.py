@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
@@ -20,6 +21,7 @@ import omcli
 from tests.command_line import Ended, run_here
 from tests.fake_provider import FakeModel
 from tests.postgres_server import (
+    PostgresServer,
     choose_folder,
     postgres_server,
     postgres_store_url,
@@ -52,6 +54,8 @@ _ROOM = 2 * 1024**3
 _GARBAGE = 50_000
 """Number of new objects after which garbage is collected between tests."""
 
+STORE = "OM_TEST_STORE"
+"""Variable that, if it is `postgres`, has the stores of `Om` in databases of a server."""
 SEED = "OM_TEST_SEED"
 """Variable with the seed of `chance` in soak tests; they print theirs."""
 
@@ -79,8 +83,10 @@ _CLEARED_NAMES = {
 class Om:
     """Runs `om` commands in a clean environment, with a store of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str | None = None) -> None:
+        """With a `url`, the store is in that database; `db` is the path of the file that it would be otherwise."""
         self.folder = folder
+        self.url = url
         self.db = folder / "store" / "memory.db"
         self.home = folder / "home"
         self.home.mkdir()
@@ -99,7 +105,7 @@ class Om:
             "HOME": str(self.home),
             "TERM": "dumb",
             "PAGER": "",
-            "OM_DB": str(self.db),
+            "OM_DB": self.url or str(self.db),
             **_FEW_AUTHORITIES,
             **(extra or {}),
         }
@@ -172,15 +178,28 @@ class Om:
 
 
 @pytest.fixture
-def om(tmp_path: Path) -> Om:
+def om(tmp_path: Path, request: pytest.FixtureRequest) -> Om:
     """The `om` command, with its own store."""
-    return Om(tmp_path)
+    return Om(tmp_path, request.getfixturevalue("postgres_url") if _is_on_server() else None)
 
 
 @pytest.fixture(scope="session")
-def new_om(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Om]:
+def new_om(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Callable[[], Om]]:
     """Makes `om` commands with a new store each, for tests that share nothing and need many."""
-    return lambda: Om(tmp_path_factory.mktemp("om"))
+    with ExitStack() as used:
+
+        def make() -> Om:
+            folder = tmp_path_factory.mktemp("om")
+            if not _is_on_server():
+                return Om(folder)
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            return Om(folder, used.enter_context(server.database()))
+
+        yield make
+
+
+def _is_on_server() -> bool:
+    return os.environ.get(STORE) == "postgres"
 
 
 @pytest.fixture
