@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import psycopg
 
-from omcli.base.errors import MigrationFailed, NewerStore, UnusableStore
+from omcli.base.errors import BadConfiguration, MigrationFailed, NewerStore, UnusableStore
 from omcli.postgres.dialect import SCHEMA, Connection, begin_writing, om_error
 from omcli.sqlite.connection import steps
 
@@ -18,12 +19,19 @@ _CONNECT_TIMEOUT = 10
 
 
 def connect(url: str) -> Connection:
-    """Connect to a database. Transactions begin and end only explicitly. Raise UnusableStore if the server is too old,
-    and psycopg's errors.
+    """Connect to a database. Transactions begin and end only explicitly. Raise BadConfiguration if psycopg cannot read
+    the URL, UnusableStore if the server is too old, and psycopg's other errors.
     """
-    raw = psycopg.connect(
-        url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT, application_name="om", client_encoding="utf8"
-    )
+    try:
+        raw = psycopg.connect(
+            url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT, application_name="om", client_encoding="utf8"
+        )
+    except psycopg.ProgrammingError as error:
+        named = re.search(r"query parameter: (\"\w+\")", str(error))  # it may repeat the URL with its password
+        fault = f"has an unknown option: {named[1]}" if named else "cannot be read"
+        raise BadConfiguration(
+            f"the URL of the database {fault}", hint="like postgresql://user@host/database"
+        ) from None
     if raw.info.server_version < _OLDEST:
         raw.close()
         raise UnusableStore(

@@ -59,6 +59,13 @@ _AWAY = (
     codes.IdleInTransactionSessionTimeout,
 )
 """Errors that mean the server ended the connection, or takes none at the moment."""
+_REFUSED = re.compile(
+    r'authentication failed|no password supplied|no pg_hba\.conf entry|role ".*" does not exist|not permitted to log in'
+)
+_NO_DATABASE = re.compile(r'database ".*" does not exist')
+"""Words of a server that does not connect, and will not as long as nothing is changed. In other languages it counts as
+away.
+"""
 
 
 # ---- queries
@@ -370,13 +377,15 @@ def om_error(error: psycopg.Error, *, name: str, wait: float) -> OmError | None:
         return TryAgain(f"another process was writing to {name}", hint="nothing is lost; run it again")
     if isinstance(error, (codes.DiskFull, codes.OutOfMemory)):
         return CannotWrite(f"no space left to write to {name}", hint="everything stored before is intact")
-    if isinstance(error, (codes.InvalidAuthorizationSpecification, codes.InvalidPassword)):
+    # While connecting, libpq gives no code, but only the words of the server.
+    said = _first_line(error) if isinstance(error, psycopg.OperationalError) and error.sqlstate is None else ""
+    if isinstance(error, (codes.InvalidAuthorizationSpecification, codes.InvalidPassword)) or _REFUSED.search(said):
         return NotAllowed(f"{name} refuses this user or password", hint="check the URL, or the password in ~/.pgpass")
     if isinstance(error, (codes.InsufficientPrivilege, codes.ReadOnlySqlTransaction)):
         return NotAllowed(f"{name} does not allow this: {_first_line(error)}", hint="ask its owner for the rights")
-    if isinstance(error, codes.InvalidCatalogName):
+    if isinstance(error, codes.InvalidCatalogName) or _NO_DATABASE.search(said):
         return InputOutput(f"{name} does not exist", hint="`createdb` creates a database")
-    if isinstance(error, _AWAY) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None):
+    if isinstance(error, _AWAY) or said:
         return TryAgain(f"{name} cannot be reached: {_first_line(error)}", hint="nothing is lost; run it again")
     if isinstance(error, psycopg.OperationalError):
         return InputOutput(f"reading or writing {name} failed: {_first_line(error)}", hint="ask the server's log")
