@@ -579,7 +579,7 @@ def test_comments_and_order_stay(om: Om) -> None:
 
 
 @pytest.mark.parametrize(
-    "db", [":memory:", "file:x?mode=memory", "postgres://u:secret@host/x", "~nobody-of-this-name/x"]
+    "db", [":memory:", "file:x?mode=memory", "postgres://u:secret@host:x/x", "mysql://u:secret@host/x", "~nobody-of-this-name/x"]
 )
 def test_a_store_in_a_file_s_settings_is_a_file(om: Om, db: str) -> None:
     users_file(om, f"db = {db!r}\n")
@@ -599,7 +599,8 @@ def test_a_store_in_a_file_s_settings_is_a_file(om: Om, db: str) -> None:
         (["set", "context.budget"], 2, "wrong number of arguments for `om config set`"),
         (["show", "context.budget"], 2, "wrong number of arguments for `om config show`"),
         (["set", "observer.provider", "openai", "--local"], 2, "a project's file may not set `observer.provider`"),
-        (["set", "db", "postgres://u:secret@host/x"], 2, "`db` must be the path of a file"),
+        (["set", "db", "mysql://u:secret@host/x"], 2, "`db` must be the path of a file, or postgresql://"),
+        (["set", "db", "postgres://u:secret@host:x/x"], 2, "`db` is not a URL like postgresql://user@host/database"),
         (["edit"], 2, "no editor is set"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

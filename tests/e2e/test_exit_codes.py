@@ -419,7 +419,7 @@ def test_the_store_is_in_the_user_s_data_folder_unless_told_otherwise(om: Om) ->
 @pytest.mark.parametrize(
     "path",
     [
-        "", ".", "..", "/", "postgresql://host/memory", "sqlite:///memory.db", "~no-such-user/x",
+        "", ".", "..", "/", "mysql://host/memory", "sqlite:///memory.db", "~no-such-user/x",
         ":memory:", "./:memory:", "file::memory:", "file:x?mode=memory",
     ],
 )  # fmt: skip
@@ -507,8 +507,8 @@ def _files(folder: Path) -> list[tuple[str, int, int]]:
 
 def test_a_url_is_named_by_its_scheme_alone(om: Om) -> None:
     """XE7: the rest may hold a password."""
-    run = om("log", "--db", "postgresql://me:word@host/memory", code=2)
-    assert run.stderr.startswith("om: error: `--db postgresql://…` is a URL\nhint: only SQLite files are supported")
+    run = om("log", "--db", "mysql://me:word@host/memory", code=2)
+    assert run.stderr.startswith("om: error: `--db mysql:/…` is a URL\nhint: name the path of a file, or a database as")
     assert "word" not in run.stderr
 
 
