@@ -125,14 +125,11 @@ def _is_shown(said: str, block: tuple[int, int], fences: Sequence[tuple[int, int
 def is_block(part: str) -> bool:
     """Return True if a part of a message is one block that a client added: it begins and ends with the same tag.
 
-    The text in between may contain such tags, too, but words between two blocks are a person's own.
+    Nothing in between is a person's, even after a closing tag: a file in an editor's selection may contain tags that
+    look like the end of one block and the beginning of another.
     """
-    text = part.strip()
-    opening = _TAG.match(text)
-    if opening is None or opening[1] or not text.endswith(f"</{opening[2]}>"):
-        return False
-    ends = dict(_tag_blocks(text, is_whole=False))
-    return ends.get(0, len(text)) == len(text)
+    opening = _TAG.match(part.lstrip())
+    return opening is not None and not opening[1] and part.rstrip().endswith(f"</{opening[2]}>")
 
 
 def _tag_blocks(said: str, *, is_whole: bool = True) -> Iterator[tuple[int, int]]:

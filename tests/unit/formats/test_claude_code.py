@@ -139,8 +139,6 @@ def test_what_the_editor_and_hooks_put_into_a_prompt_is_taken_out_of_it() -> Non
     reminder = "<system-reminder>\nKeep it short.\n</system-reminder>"
     assert only(typed([text(note), text("Prune it.")])).text == "Prune it."
     assert only(typed(f"{note}\nPrune it.\n\n{reminder}")).text == "Prune it."
-    between = text(f"{reminder}\nPrune it.\n{reminder}")
-    assert only(typed([between, text("Gently.")])).text == "Prune it.\n\nGently."
 
 
 def test_our_own_memory_is_not_read_back() -> None:

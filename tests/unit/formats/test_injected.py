@@ -206,7 +206,7 @@ def test_what_stands_around_wrapped_memory_stays() -> None:
         (["<system-reminder>S</system-reminder>\nSay", "</system-reminder>."], ["Say", "</system-reminder>."]),
         (["What is <memory>?", "And </memory>?"], ["What is <memory>?", "And </memory>?"]),
         (["<memory>\nS", "Go."], ["<memory>\nS", "Go."]),
-        (["<hook_context>S</hook_context>\nGo.\n<hook_context>S</hook_context>", "On."], ["Go.", "On."]),
+        (["<hook_context>S</hook_context>\nS\n<hook_context>S</hook_context>", "On."], ["", "On."]),
         (["<hook_context>S <hook_context> S</hook_context>", "On."], ["", "On."]),
         (["Fix <system-reminder>", "or </system-reminder>"], ["Fix <system-reminder>", "or </system-reminder>"]),
         (["  one  "], ["  one  "]),
