@@ -190,7 +190,7 @@ class Connection:
             return self.raw.execute(query.sql, _cleaned(bound))  # it was refused by the client
 
     def executemany(self, sql: str, rows: Iterable[Values]) -> None:
-        """Run a statement for each row. Many are sent to the server at once, because its answers take time to arrive."""
+        """Run a statement for each row. Many are sent at once, because answers take time to arrive."""
         query, waiting = translated(sql), iter(rows)
         with self.raw.cursor() as cursor:
             assert isinstance(cursor, psycopg.ClientCursor)

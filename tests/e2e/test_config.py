@@ -579,7 +579,14 @@ def test_comments_and_order_stay(om: Om) -> None:
 
 
 @pytest.mark.parametrize(
-    "db", [":memory:", "file:x?mode=memory", "postgres://u:secret@host:x/x", "mysql://u:secret@host/x", "~nobody-of-this-name/x"]
+    "db",
+    [
+        ":memory:",
+        "file:x?mode=memory",
+        "postgres://u:secret@host:x/x",
+        "mysql://u:secret@host/x",
+        "~nobody-of-this-name/x",
+    ],
 )
 def test_a_store_in_a_file_s_settings_is_a_file(om: Om, db: str) -> None:
     users_file(om, f"db = {db!r}\n")

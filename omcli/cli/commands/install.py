@@ -1,4 +1,4 @@
-"""`om install`, `om uninstall`: wiring the memory into clients, such as Claude Code; `om schedule`: into a scheduler."""
+"""`om install` and `om uninstall`, for clients such as Claude Code; `om schedule`, for the system's scheduler."""
 
 from __future__ import annotations
 
