@@ -73,7 +73,7 @@ def store(
     ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Encrypt the store, or move it to a server.
+    """Encrypt or decrypt the store, or copy it to a server or back.
 
     `migrate` copies the store to the place given by --to: from a file to a PostgreSQL database, or back. Everything is
     copied, and the copy is compared with the store in the end. Nobody can write to the store meanwhile. If the copy is
