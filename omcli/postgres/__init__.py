@@ -12,6 +12,7 @@ from omcli.sqlite import SqliteStore
 if TYPE_CHECKING:
     from omcli.postgres.differences import PostgresBackups, PostgresLeases, PostgresOperations
     from omcli.postgres.search import PostgresSearchIndex, PostgresTextSearch
+    from omcli.postgres.vectors import PostgresVectors
 
 
 class PostgresStore(SqliteStore):
@@ -69,6 +70,12 @@ class PostgresStore(SqliteStore):
         from omcli.postgres.search import PostgresSearchIndex
 
         return PostgresSearchIndex(self.database)
+
+    @cached_property
+    def vectors(self) -> PostgresVectors:
+        from omcli.postgres.vectors import PostgresVectors
+
+        return PostgresVectors(self.database)
 
     @cached_property
     def operations(self) -> PostgresOperations:

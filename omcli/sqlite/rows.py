@@ -229,9 +229,15 @@ def by_position(connection: sqlite3.Connection, places: str, values: dialect.Val
 
 def by_query(connection: sqlite3.Connection, query: LogQuery, positions: str) -> tuple[Logged, ...]:
     """Return the rows that a query selects among those at the positions in a list, in log order."""
+    condition, values = clauses(connection, query)
+    where = f"WHERE {dialect.among('o.position')} AND {condition} ORDER BY o.position"
+    return _select(connection, where, (positions, *values))
+
+
+def clauses(connection: sqlite3.Connection, query: LogQuery) -> tuple[str, list[object]]:
+    """Return the expression that is true for rows that a query selects, and its parameters."""
     conditions, values = _clauses(connection, query, visible=_visible(query))
-    clauses = f"WHERE {' AND '.join((dialect.among('o.position'), *conditions))} ORDER BY o.position"
-    return _select(connection, clauses, (positions, *values))
+    return " AND ".join(conditions), values
 
 
 def _id_values(reference: str) -> tuple[bytes, bytes]:

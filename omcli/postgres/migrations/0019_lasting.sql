@@ -532,6 +532,38 @@ CREATE TRIGGER row_counts_added AFTER INSERT OR DELETE ON observations FOR EACH 
 CREATE TRIGGER row_counts_changed AFTER UPDATE OF visible ON observations
     FOR EACH ROW WHEN (new.visible <> old.visible) EXECUTE FUNCTION count_rows();
 
+-- Vectors of each model have an index, if the database has the extension pgvector, or the user who stores the first
+-- vector may add it. The owner makes it. The nearest of these vectors are found by it (see omcli/postgres/vectors.py).
+CREATE FUNCTION signed_bytes(bytea) RETURNS integer[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1000
+    RETURN ARRAY(SELECT (get_byte($1, generate_series(0, length($1) - 1)) # 128) - 128);
+CREATE FUNCTION index_vectors(model bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place text;
+    length bigint;
+BEGIN
+    SELECT extnamespace::regnamespace, dimensions INTO place, length FROM pg_extension, om.vector_models
+        WHERE extname = 'vector' AND extversion !~ '^0\.[0-7]\.' AND number = model AND dimensions <= 4000
+        AND to_regclass('om.vectors_near_' || model) IS NULL;
+    IF found THEN
+        EXECUTE format('CREATE INDEX vectors_near_%1$s ON om.vectors'
+            ' USING hnsw ((om.signed_bytes(vector)::%2$s.halfvec(%3$s)) %2$s.halfvec_cosine_ops)'
+            ' WHERE model = %1$s AND length(vector) = %3$s', model, place, length);
+        EXECUTE format('ALTER INDEX om.vectors_near_%s ALTER COLUMN 1 SET STATISTICS 0', model);
+    END IF;
+END $$;
+CREATE FUNCTION index_new_vectors() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    BEGIN
+        CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
+    EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_file OR invalid_schema_name THEN
+        NULL;
+    END;
+    PERFORM index_vectors(new.number);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER new_vectors AFTER INSERT ON vector_models FOR EACH ROW EXECUTE FUNCTION index_new_vectors();
+
 -- Vectors are removed with the message or row that they are of.
 CREATE FUNCTION remove_message_vectors() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
