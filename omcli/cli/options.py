@@ -458,7 +458,7 @@ EstimateOption = Annotated[
 ]
 JobsOption = Annotated[
     int | None,
-    option("--jobs", "-j", metavar="N", at_least=1, help="Processes to use for many files, at most.  [env: OM_JOBS]"),
+    option("--jobs", "-j", metavar="N", at_least=1, help="Maximum number of processes for many files.  [env: OM_JOBS]"),
 ]
 BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 

@@ -405,7 +405,7 @@ class Sessions(Protocol):
 
         The session's pack contains rows of `project`, or of all projects if `project` is None. The point moves when the
         tail is cut (see `EvictionPolicy`), when an operation that wrote rows for the session, or for no session, is
-        made or undone, and when rows are noted or imported.
+        made or undone, when a note is written, and when rows are imported.
         """
 
 

@@ -23,7 +23,8 @@ class PostgresStore(SqliteStore):
     ) -> Self | SqliteStore:
         """Open the store in a database. Create it if it is missing, and migrate it if its schema is older.
 
-        With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds.
+        With `read_only`, nothing is written, except that an older schema is migrated, and a missing store is read as an
+        empty one. `wait` is in seconds.
         `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`).
 
         Raise BadConfiguration without psycopg, TryAgain if the server cannot be reached, NotAllowed if it refuses the

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from omcli.base import telling
 from omcli.base.errors import BadUsage, InputOutput
 from omcli.sqlite import dialect
-from omcli.sqlite.dialect import Database, compact_json
+from omcli.sqlite.codec import compact_json
+from omcli.sqlite.dialect import Database
 
 if TYPE_CHECKING:
     from omcli.sqlite import SqliteStore

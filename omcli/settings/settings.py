@@ -171,7 +171,7 @@ class ContextSettings:
     tiers until rows are folded, pruned or forgotten. `freeze` includes this."""
     freeze: bool = False
     """True to change a session's pack only at its end, where new messages are added, until rows are folded, folding is
-    undone, rows are noted or imported, or the tail is cut.
+    undone, a note is written, rows are imported, or the tail is cut.
     """
 
 

@@ -11,7 +11,7 @@ from omcli.base.record import positional_record, replace
 from omcli.memory.message import Image, Incoming, KeptMessage, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
-from omcli.sqlite.dialect import Columns, Damaged, compact_json, execute, parsed
+from omcli.sqlite.dialect import Columns, Damaged, execute
 
 _LARGEST_INTEGER = (1 << 63) - 1
 _SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
@@ -41,6 +41,25 @@ def _values(kind: type[Any]) -> Callable[[str | None], Any]:
 class _Members(dict[str | None, Any]):
     def __missing__(self, word: str | None) -> Any:
         raise Damaged(f"unknown word {word!r:.40}")
+
+
+# JSON columns.
+
+
+def compact_json(value: object) -> str:
+    import json  # noqa: PLC0415 - not needed for rows without tags
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a JSON column. Raise Damaged if it is not JSON."""
+    import json  # noqa: PLC0415
+
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Damaged(f"not JSON: {error}") from None
 
 
 # Session and project numbers.

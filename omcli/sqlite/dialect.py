@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from omcli.base import errors, ignore, lazily, telling
 from omcli.base.errors import CannotWrite, InputOutput, OmError, StoreDamaged, StoreLocked, TryAgain, UnusableStore
@@ -34,6 +34,11 @@ NOWHERE = Path("(temporary store)")
 """Path shown for a store without a file."""
 NO_LIMIT = (1 << 63) - 1
 """The `LIMIT` that keeps all rows."""
+_FIRST_CJK = "\u3040"
+_LETTERS = lazily(r"[A-Za-z]+")
+_HUMP = lazily(r"[a-z][A-Z]")
+_BEFORE_HUMP = lazily(r"(?<=[a-z])(?=[A-Z])")
+_LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
@@ -48,7 +53,7 @@ _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZ
 
 def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Give a connection the function of the index of words (`om_words`), and `telling` for a person. Return it."""
-    connection.create_function("om_words", 1, _index_text, deterministic=True)
+    connection.create_function("om_words", 1, index_text, deterministic=True)
     report_progress(connection, telling.get())
     return connection
 
@@ -79,11 +84,22 @@ def interrupt_of(error: sqlite3.Error) -> BaseException | None:
     return raised if _code(error) in (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERRUPT) else None
 
 
-def _index_text(text: str) -> str:
-    try:
-        from omcli.text.terms import index_text  # noqa: PLC0415 - only a writer needs it
+def index_text(text: str) -> str:
+    """Return text as it is indexed: words longer than any name (such as encoded files) are left out, parts of names in
+    camel case are added, and scripts without spaces are split into pairs of characters (see `split_cjk`).
 
-        return index_text(text)
+    Words are deleted from the index by the same function, so changing it needs a migration that fills the index again.
+    """
+    try:
+        text = _LONG_WORD.sub(" ", text)
+        if _HUMP.search(text):
+            names = sorted(word for word in set(_LETTERS.findall(text)) if _HUMP.search(word))
+            text = f"{text} {_BEFORE_HUMP.sub(' ', ' '.join(names))}"
+        if text.isascii() or max(text) < _FIRST_CJK:
+            return text
+        from omcli.text.terms import split_cjk  # noqa: PLC0415 - most text has no such characters
+
+        return split_cjk(text)
     except BaseException as error:
         _raised[get_ident()] = error
         raise
@@ -240,21 +256,6 @@ HAS_FOLDED = "({0} GLOB :folded OR instr({0}, char(0)))"
 def columns_of(connection: sqlite3.Connection, table: str) -> str:
     """Return all columns of a table, including those added by later migrations."""
     return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
-
-
-def compact_json(value: object) -> str:
-    import json  # noqa: PLC0415 - not needed for rows without tags
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def parsed(text: str) -> Any:
-    import json  # noqa: PLC0415
-
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise Damaged(f"not JSON: {error}") from None
 
 
 class Damaged(sqlite3.DatabaseError):

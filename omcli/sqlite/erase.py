@@ -145,7 +145,7 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
     gone = {"gone": dialect.as_list(seq for seq, _, _ in found)}
     connection.execute(f"DELETE FROM passed_over WHERE {dialect.among('message', ':gone')}", gone)
     messages.drop_images(
-        connection, (image["sha256"] for _, images, _ in found if images for image in dialect.parsed(images))
+        connection, (image["sha256"] for _, images, _ in found if images for image in codec.parsed(images))
     )
     holding = connection.execute(
         f"SELECT DISTINCT operation FROM message_holds WHERE {dialect.among('message', ':gone')}", gone

@@ -129,7 +129,7 @@ class Merge:
             "outcome": record["outcome"],
             "error": record.get("error"),
             "fingerprint": record["fingerprint"],
-            "figures": dialect.compact_json({**record["figures"], **({UNDOES: undone} if undone else {})}),
+            "figures": codec.compact_json({**record["figures"], **({UNDOES: undone} if undone else {})}),
             "part_of": state.operations.get(record.get("part_of", "")),
             "final_at": record.get("final_at"),
         }
@@ -248,7 +248,7 @@ def _stored(column: str, value: object) -> object:
     if value is None:
         return None
     if column in JSON_COLUMNS:
-        return dialect.compact_json(value)
+        return codec.compact_json(value)
     return bool(value) if column in FLAGS else value
 
 

@@ -379,7 +379,7 @@ class SqliteBookmarks(Table, Bookmarks):
             ).fetchall()
         return tuple(
             IngestedFile(
-                origin=Origin(path=row["path"], terms=row["terms"]), stamp=dialect.parsed(row["found"]).get(STAMP)
+                origin=Origin(path=row["path"], terms=row["terms"]), stamp=codec.parsed(row["found"]).get(STAMP)
             )
             for row in found
         )

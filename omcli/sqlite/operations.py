@@ -127,7 +127,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
     """Write an operation and return it. Raise StaleBatch if rows were added since it was prepared."""
     if change.seen is not None and rows.has_rows_after(connection, change.seen):
         raise StaleBatch("rows were added meanwhile", hint="nothing was changed; run it again")
-    number = note(connection, change.verb, change.scope, now=now, figures=dialect.compact_json(dict(change.figures)))
+    number = note(connection, change.verb, change.scope, now=now, figures=codec.compact_json(dict(change.figures)))
     rows.add(connection, change.made, made_by=number)
     for dropped in change.dropped:
         rows.drop(connection, dropped, now=now, hidden_by=number)
@@ -155,7 +155,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
         figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
         figures |= {"uncounted": done.uncounted} if done.uncounted else {}
-        dialect.update(connection, "operations", {"figures": dialect.compact_json(figures)}, number=number)
+        dialect.update(connection, "operations", {"figures": codec.compact_json(figures)}, number=number)
     return recorded(connection, number)
 
 
@@ -169,7 +169,7 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
     undoing = note(
-        connection, OperationKind.UNDO, undone.scope, now=now, figures=dialect.compact_json({"undoes": undone.number})
+        connection, OperationKind.UNDO, undone.scope, now=now, figures=codec.compact_json({"undoes": undone.number})
     )
     take_back(connection, undone.number, undoing=undoing, now=now)
     rows.replace_pending(connection)
@@ -289,7 +289,7 @@ def _recorded(
 
 
 def _from_row(row: sqlite3.Row) -> Operation:
-    figures = dialect.parsed(row["figures"])
+    figures = codec.parsed(row["figures"])
     return Operation(
         number=row["number"],
         verb=OperationKind(row["verb"]),
@@ -405,7 +405,7 @@ def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) 
         OperationKind.REFLECT,
         folding.scope,
         now=now,
-        figures=dialect.compact_json(dict(folding.figures)),
+        figures=codec.compact_json(dict(folding.figures)),
         ending=folding.ending,
         error=folding.error,
         fingerprint=folding.fingerprint,
@@ -428,6 +428,6 @@ def _attempt(row: sqlite3.Row, scope: Scope) -> ReflectionAttempt:
         ending=ReflectionOutcome(row["outcome"]),
         fingerprint=row["fingerprint"],
         error=row["error"],
-        figures=dialect.parsed(row["figures"]),
+        figures=codec.parsed(row["figures"]),
         is_undone=row["undone_by"] is not None,
     )

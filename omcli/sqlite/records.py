@@ -72,7 +72,7 @@ def _columns(row: sqlite3.Row, names: Iterable[str]) -> dict[str, object]:
     fields = {name: row[name] for name in names}
     for name in (JSON_COLUMNS | FLAGS) & fields.keys():
         if fields[name] is not None:
-            fields[name] = int(fields[name]) if name in FLAGS else dialect.parsed(fields[name])
+            fields[name] = int(fields[name]) if name in FLAGS else codec.parsed(fields[name])
     return fields
 
 
@@ -118,7 +118,7 @@ def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     )
     for row in sorted(found, key=lambda row: (row["at"], ids[row["number"]])):
         columns = _columns(row, OPERATION_COLUMNS)
-        figures = dict(dialect.parsed(row["figures"]))
+        figures = dict(codec.parsed(row["figures"]))
         undoes = figures.pop(UNDOES, None)
         yield _record(
             "operation",
@@ -203,7 +203,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
             f"SELECT position, operation FROM row_holds WHERE {dialect.among('position')}", (which,)
         ):
             holds[position].append(ids[operation])
-        made_of = {position: dialect.parsed(row["supports"]) for position, row in found.items()}
+        made_of = {position: codec.parsed(row["supports"]) for position, row in found.items()}
         of_rows = _row_ids(connection, {each for supported in made_of.values() for each in supported})
         for position, original, host in page:
             row = found[position]
@@ -217,7 +217,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                     "number": original,
                     **_columns(row, ROW_COLUMNS),
                     "batch": batches.get(row["batch"]),
-                    "sources": sorted(filter(None, map(identities.of, dialect.parsed(row["sources"])))),
+                    "sources": sorted(filter(None, map(identities.of, codec.parsed(row["sources"])))),
                     "supports": sorted(of_rows[each] for each in made_of[position] if each in of_rows),
                     **hidden_state(row, ids),
                     "made_by": ids.get(row["made_by"]),

@@ -21,7 +21,6 @@ from omcli.sqlite import codec, dialect, messages, rows, soft_delete
 from omcli.sqlite.connection import is_index_complete, is_index_whole, marked_texts
 from omcli.sqlite.dialect import PAGE, Table
 from omcli.text.similarity import folded_text
-from omcli.text.terms import index_text
 
 _KEYS = {"messages": "seq", "observations": "position"}
 """Columns with the numbers that the indexes hold, by table."""
@@ -291,7 +290,7 @@ def _passages(lines: Sequence[tuple[int, str]], words: Sequence[str]) -> Iterato
     if not all(map(str.isalnum, words)):
         yield from ((number, _passage(line, list(_found(line, words)))) for number, line in lines)
         return
-    indexed = [index_text(line) for _, line in lines]
+    indexed = [dialect.index_text(line) for _, line in lines]
     for at, marked in marked_texts(indexed, _word_query(words), marks=_AROUND) if lines else ():
         number, line = lines[at]
         yield number, _passage(line, list(_marked(marked) if indexed[at] == line else _found(line, words)))

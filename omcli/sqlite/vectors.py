@@ -245,7 +245,9 @@ def _match_all(connection: sqlite3.Connection, model: _Model, wanted: Floats) ->
 
 
 def _limit(cosines: Floats) -> Floats:
-    """Return, for each cosine, the least value at which it counts as near."""
+    """Return, for each cosine, the least value at which it counts as near: `_FLOOR` of the way from the mean of the
+    other cosines to 1.
+    """
     others: Floats = (cosines.sum() - cosines) / max(1, cosines.size - 1)
     return others * (1 - _FLOOR) + _FLOOR
 

@@ -147,25 +147,3 @@ def folded(word: str) -> str:
 def folded_words() -> frozenset[str]:
     """Return COMMON_WORDS as terms."""
     return frozenset(map(folded, COMMON_WORDS))
-
-
-# ---- text as it is indexed
-
-_FIRST_CJK = "\u3040"
-_LETTERS = lazily(r"[A-Za-z]+")
-_HUMP = lazily(r"[a-z][A-Z]")
-_BEFORE_HUMP = lazily(r"(?<=[a-z])(?=[A-Z])")
-_LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
-
-
-def index_text(text: str) -> str:
-    """Return text as it is indexed: words longer than any name (such as encoded files) are left out, parts of names in
-    camel case are added, and scripts without spaces are split into pairs of characters (see `split_cjk`).
-
-    Words are deleted from an index by the same function, so changing it needs a migration that fills the index again.
-    """
-    text = _LONG_WORD.sub(" ", text)
-    if _HUMP.search(text):
-        names = sorted(word for word in set(_LETTERS.findall(text)) if _HUMP.search(word))
-        text = f"{text} {_BEFORE_HUMP.sub(' ', ' '.join(names))}"
-    return text if text.isascii() or max(text) < _FIRST_CJK else split_cjk(text)

@@ -212,7 +212,7 @@ def store_version(settings: Settings) -> int:
 
 
 class StoreOnServer:
-    """The store in a database of a server: where it is otherwise than one in a file."""
+    """The store in a database of a server: what differs from a store in a file."""
 
     def __init__(self, url: ServerUrl, *, wait: float) -> None:
         self._url = url

@@ -17,7 +17,7 @@ from omcli.memory.ports import Store
 from omcli.memory.reflection import Scope
 from omcli.memory.session import NO_PROJECT
 from omcli.recall.ranking import Query
-from omcli.text.terms import index_text
+from omcli.sqlite.dialect import index_text
 from tests.contract.keeping import keep
 from tests.fakes import MemoryStore
 from tests.material import LATER, NOW, call, result, row, row_id, said, session

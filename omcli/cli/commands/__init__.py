@@ -49,7 +49,7 @@ GROUPS = {
         "history": "List operations on the memory, the newest first.",
         "backup": "Copy the store to a backup beside it, and print its path.",
         "restore": "Put a backup in the place of the store.",
-        "store": "Encrypt the store, or move it to a server.",
+        "store": "Encrypt or decrypt the store, or copy it to a server or back.",
     },
     "Use another program as the observer": {
         "pending": "Show pending messages to an agent that acts as the observer.",

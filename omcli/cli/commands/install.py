@@ -60,7 +60,7 @@ def install(
     project: ProjectOption = False,
     remove: Annotated[bool, option("--remove", help="Uninstall; the same as `om uninstall`.")] = False,
     plugin: Annotated[
-        bool, option("--plugin", help="Print the folder of a plugin for Claude Code, and install nothing.")
+        bool, option("--plugin", help="With claude-code: print the folder of its plugin, and install nothing.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -312,14 +312,14 @@ def schedule(
         str | None, option("--every", metavar="INTERVAL", help="Run `om tick` at this interval instead: 15m, 1h.")
     ] = None,
     install: Annotated[bool, option("--install", help="Install the job, replacing an earlier one.")] = False,
-    remove: Annotated[bool, option("--remove", help="Remove the jobs that om installed.")] = False,
+    remove: Annotated[bool, option("--remove", help="Remove the jobs that om installed with this scheduler.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Run `om consolidate` every day.
 
-    Prints the job, or installs or removes it. The job runs this `om` with the same store, preset, counter and
-    configuration. It never contains API keys. Put them into the file `env` in om's configuration folder, one
-    NAME='VALUE' per line, and keep that file private (chmod 600).
+    Prints the job, or installs or removes it. Name the scheduler with --cron, --systemd or --launchd. The job runs this
+    `om` with the same store, preset, counter and configuration. It never contains API keys. Put them into the file
+    `env` in om's configuration folder, one NAME='VALUE' per line, and keep that file private (chmod 600).
 
     stderr of each run is kept: with systemd in the journal (journalctl --user -u om-consolidate, or om-tick with
     --every), otherwise in consolidate.log or tick.log in om's state folder. cron skips runs while the machine is off;

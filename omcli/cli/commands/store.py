@@ -40,9 +40,6 @@ class StoreTask(StrEnum):
     INIT = "init"
 
 
-_OF_KEYS = (StoreTask.ENCRYPT, StoreTask.DECRYPT, StoreTask.KEY)
-
-
 class BackupTask(StrEnum):
     """Something to do with backups that are not encrypted although the store is, or the other way round."""
 
@@ -76,7 +73,7 @@ def store(
     ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Encrypt the store, or move it to a server.
+    """Encrypt or decrypt the store, or copy it to a server or back.
 
     `migrate` copies the store to the place given by --to: from a file to a PostgreSQL database, or back. Everything is
     copied, and the copy is compared with the store in the end. Nobody can write to the store meanwhile. If the copy is
@@ -93,30 +90,56 @@ def store(
     store: stop `om watch` and `om mcp` first. New backups are encrypted with the same key. Older ones are only named,
     unless --backups says what to do with them. Copies made elsewhere, transcripts and exports stay as they are.
     """
-    from omcli.sqlite.cipher import known_key
-
-    if action is not StoreTask.ENCRYPT and key_command is not None:
-        raise BadUsage(f"`--key-command` does not apply to `om store {action}`")
-    if (to is not None) is not (action is StoreTask.MIGRATE):
-        raise BadUsage(
-            "`om store migrate` needs `--to`" if to is None else f"`--to` does not apply to `om store {action}`"
-        )
-    if roles and action is not StoreTask.INIT:
-        raise BadUsage(f"`--roles` does not apply to `om store {action}`")
-    if backups is not None and action not in _OF_KEYS:
-        raise BadUsage(f"`--backups` does not apply to `om store {action}`")
+    _check_options(action, key_command=key_command, to=to, roles=roles, backups=backups)
     if to is not None:
         _migrate(run, to)
-        return
-    if action is StoreTask.INIT:
+    elif action is StoreTask.INIT:
         _init(run, roles=roles)
-        return
-    path = store_file(run, f"om store {action}", hint="encryption is up to the server and its disks")
-    if action is StoreTask.KEY:
-        _print_key(run, with_key(run.settings, lambda: known_key(path)))
-        return
-    if run.is_read_only(f"nothing is {action}ed"):
-        return
+    else:
+        path = store_file(run, f"om store {action}", hint="encryption is up to the server and its disks")
+        if action is StoreTask.KEY:
+            _print_key(run, path)
+        elif not run.is_read_only(f"nothing is {action}ed"):
+            _change_key(run, path, action, key_command=key_command, backups=backups, yes=yes)
+
+
+def _check_options(
+    action: StoreTask, *, key_command: str | None, to: str | None, roles: bool, backups: BackupTask | None
+) -> None:
+    """Raise BadUsage for an option that does not apply to what is to be done."""
+    given = {
+        "--key-command": (key_command, (StoreTask.ENCRYPT,)),
+        "--to": (to, (StoreTask.MIGRATE,)),
+        "--roles": (roles or None, (StoreTask.INIT,)),
+        "--backups": (backups, (StoreTask.ENCRYPT, StoreTask.DECRYPT, StoreTask.KEY)),
+    }
+    for name, (value, actions) in given.items():
+        if value is not None and action not in actions:
+            raise BadUsage(f"`{name}` does not apply to `om store {action}`")
+    if to is None and action is StoreTask.MIGRATE:
+        raise BadUsage("`om store migrate` needs `--to`")
+
+
+# ---- encryption
+
+
+def _print_key(run: Run, path: Path) -> None:
+    from omcli.sqlite.cipher import known_key
+    from omcli.wiring.policies import place_of_key
+
+    key = with_key(run.settings, lambda: known_key(path))
+    if key is None:
+        raise BadInput(f"{run.settings.db} is not encrypted", hint="`om store encrypt` encrypts it")
+    if run.json:
+        run.output.document({"key": key, "place": place_of_key(run.settings)})
+    else:
+        run.output.line(key)
+
+
+def _change_key(
+    run: Run, path: Path, action: StoreTask, *, key_command: str | None, backups: BackupTask | None, yes: bool
+) -> None:
+    """Encrypt or decrypt the store, and the backups as far as that was asked for."""
     if backups is BackupTask.DELETE and not yes:
         needed = BadUsage("`--backups delete` cannot be undone", hint="add `--yes`, or use `--backups convert`")
         ask_first(run, f"Delete the backups of {path} that are not {action}ed?", needed=needed, refused="nothing done")
@@ -128,17 +151,6 @@ def store(
         run.output.document({"store": str(path), "encrypted": key is not None, "left": list(map(str, left))})
     else:
         run.output.line(str(path))
-
-
-def _print_key(run: Run, key: str | None) -> None:
-    from omcli.wiring.policies import place_of_key
-
-    if key is None:
-        raise BadInput(f"{run.settings.db} is not encrypted", hint="`om store encrypt` encrypts it")
-    if run.json:
-        run.output.document({"key": key, "place": place_of_key(run.settings)})
-    else:
-        run.output.line(key)
 
 
 def _set_key(run: Run, key_command: str | None) -> str:
