@@ -125,8 +125,8 @@ def beside(store: Place) -> list[str]:
 def stored(store: Place) -> bytes:
     """All that is in a store: the bytes of the file and its log, or all rows of the database."""
     if isinstance(store, Path):
-        found = filter(Path.is_file, sorted(store.parent.glob(f"{store.name}*")))
-        files = {path.name: path.read_bytes() for path in found if not path.name.endswith(("-shm", ".bak"))}
+        near = filter(Path.is_file, sorted(store.parent.glob(f"{store.name}*")))
+        files = {path.name: path.read_bytes() for path in near if not path.name.endswith(("-shm", ".bak"))}
         return b"\0".join(b"\0".join((name.encode(), content)) for name, content in files.items() if content)
     if not exists(store):
         return b""
