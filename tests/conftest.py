@@ -18,7 +18,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import omcli
+from omcli.settings.settings import ServerUrl
+from omcli.sqlite import SqliteStore
+from omcli.wiring.policies import StoreOnServer
 from tests.command_line import Ended, run_here
+from tests.e2e.contents import exists
 from tests.fake_provider import FakeModel
 from tests.postgres_server import (
     PostgresServer,
@@ -84,10 +88,11 @@ class Om:
     """Runs `om` commands in a clean environment, with a store of its own."""
 
     def __init__(self, folder: Path, url: str | None = None) -> None:
-        """With a `url`, the store is in that database; `db` is the path of the file that it would be otherwise."""
+        """With a `url`, the store is in that database, and not in the file `db`. `place` is the one where it is."""
         self.folder = folder
         self.url = url
         self.db = folder / "store" / "memory.db"
+        self.place = url or self.db
         self.home = folder / "home"
         self.home.mkdir()
         self.program = [sys.executable, "-m", "omcli"]
@@ -105,7 +110,7 @@ class Om:
             "HOME": str(self.home),
             "TERM": "dumb",
             "PAGER": "",
-            "OM_DB": self.url or str(self.db),
+            "OM_DB": str(self.place),
             **_FEW_AUTHORITIES,
             **(extra or {}),
         }
@@ -159,6 +164,27 @@ class Om:
             stderr=ended.stderr.decode(),
         ).expected(code)
 
+    @property
+    def has_store(self) -> bool:
+        """Whether a store was made, even an empty one."""
+        return exists(self.place)
+
+    @property
+    def spool(self) -> Path:
+        """The folder of what could not be stored."""
+        if self.url is None:
+            return self.db.with_name(f"{self.db.name}.spool")
+        place = StoreOnServer(ServerUrl(self.url), wait=0).spool_path
+        return self.home / ".local" / "state" / "om" / "servers" / f"{place.name}.spool"
+
+    def open(self, *, wait: float = 1) -> SqliteStore:
+        """Open the store."""
+        if self.url is None:
+            return SqliteStore.open(self.db, wait=wait)
+        from omcli.postgres import PostgresStore
+
+        return PostgresStore.open(self.url, wait=wait)
+
     def start(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Starts a command whose stdin, stdout and stderr are pipes."""
         return subprocess.Popen(
@@ -196,6 +222,14 @@ def new_om(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
             return Om(folder, used.enter_context(server.database()))
 
         yield make
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what is about a file if the stores are on a server."""
+    if _is_on_server():
+        for item in items:
+            if (mark := item.get_closest_marker("file_store")) is not None:
+                item.add_marker(pytest.mark.skip(reason=f"about a store in a file: {mark.args[0]}"))
 
 
 def _is_on_server() -> bool:

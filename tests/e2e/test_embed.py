@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
-from contextlib import closing
 from importlib.util import find_spec
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.background import wait_until
+from tests.e2e.contents import number_of
 from tests.e2e.transcripts import Talk
 from tests.fake_provider import KEY, Act, FakeModel
 
@@ -52,10 +51,7 @@ class Embedding:
 
     def count(self, table: str) -> int:
         """Rows of a table of the store."""
-        with closing(sqlite3.connect(self.om.db)) as store:
-            (number,) = store.execute(f"SELECT count(*) FROM {table}").fetchone()
-        assert isinstance(number, int)
-        return number
+        return number_of(self.om.place, table)
 
     def found(self, *arguments: str) -> list[str]:
         return [result["text"] for result in self("recall", *arguments, "--json", code=None).document["results"]]

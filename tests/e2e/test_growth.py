@@ -6,10 +6,8 @@ import json
 import random
 import re
 import shutil
-import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from omcli.formats import named
 from omcli.memory.message import Message
 from omcli.memory.transcript import Identities
 from tests.conftest import Om
+from tests.e2e.contents import connected
 from tests.e2e.killing import Killing
 from tests.e2e.transcripts import Talk, long_talk
 from tests.shared import TRANSCRIPTS, needs_shared
@@ -45,7 +44,7 @@ def content(om: Om) -> tuple[list[dict[str, Any]], list[tuple[str, ...]]]:
 
 
 def execute(om: Om, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(om.db)) as connection, connection:
+    with connected(om.place) as connection:
         return list(connection.execute(sql))
 
 

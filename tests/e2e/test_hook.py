@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import stat
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from omcli.settings.values import KEYS
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.background import wait_until
+from tests.e2e.contents import connected, held, make_newer
 from tests.e2e.transcripts import Talk
 
 OLD = "5d0c6e0a-0000-4000-8000-0000000000aa"
@@ -113,7 +112,7 @@ class TestStart:
 
     def test_without_a_store_nothing_is_printed_and_none_is_created(self, om: Om) -> None:
         assert hook(om, "claude-code", given(om, "claude-code")).stdout == ""
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_a_pack_is_chosen_to_fit_what_the_client_takes(self, om: Om) -> None:
         """The caps of integrations.md §2: 9,500 characters, and as many bytes for Codex. No row is cut."""
@@ -337,26 +336,26 @@ class TestFaults:
 
     @pytest.mark.parametrize("moment", list(Moment))
     @pytest.mark.parametrize("content", [b"not a store at all, but a text of some length" * 200, b""])
+    @pytest.mark.file_store("damage")
     def test_a_store_that_is_none_disturbs_nobody(self, om: Om, moment: Moment, content: bytes) -> None:
         om.db.parent.mkdir()
         om.db.write_bytes(content)
         assert hook(om, "claude-code", given(om, "claude-code", moment, prompt="Where?")).stdout == ""
 
     def test_a_newer_store_is_logged(self, told: Om) -> None:
-        with closing(sqlite3.connect(told.db)) as store:
-            store.execute("PRAGMA user_version = 9999")
+        make_newer(told.place)
         assert hook(told, "claude-code", given(told, "claude-code")).stdout == ""
         assert "newer" in logged(told)[-1]["error"]
 
     def test_a_locked_store_is_read_all_the_same(self, told: Om) -> None:
-        with closing(sqlite3.connect(told.db, isolation_level=None)) as store:
-            store.execute("BEGIN EXCLUSIVE")
+        with held(told.place):
             assert "make lint" in hook(told, "claude-code", given(told, "claude-code")).stdout
 
     @pytest.mark.parametrize("moment", [Moment.START, Moment.COMPACT])
+    @pytest.mark.file_store("its locks")
     def test_a_store_locked_exclusively_is_waited_for_less_than_a_client_waits(self, told: Om, moment: Moment) -> None:
         """Clients end a hook after 5 seconds, and then nothing would be logged."""
-        with closing(sqlite3.connect(told.db, isolation_level=None)) as store:
+        with connected(told.place) as store:
             store.execute("PRAGMA locking_mode = EXCLUSIVE")
             store.execute("BEGIN EXCLUSIVE")
             store.execute("DELETE FROM notices")
@@ -489,8 +488,7 @@ class TestProcess:
         transcript = om.write("t.jsonl", talk(om).text())
         if fault == "newer":
             om("note", "The ferry leaves at nine.")
-            with closing(sqlite3.connect(om.db)) as store:
-                store.execute("PRAGMA user_version = 9999")
+            make_newer(om.place)
         else:
             om.db.parent.mkdir()
             om.db.write_text("not a store" * 500)

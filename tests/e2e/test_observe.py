@@ -125,6 +125,7 @@ def test_a_missing_file_is_exit_66_and_a_directory_65(om: Om) -> None:
 def test_inputs_that_hold_no_messages_make_no_store(om: Om) -> None:
     for name, code in (("nowhere.jsonl", 66), (om.write("garbage", os.urandom(500)), 65), (om.write("empty", ""), 0)):
         om("observe", name, code=code)
+        assert not om.has_store, name
         assert not om.db.parent.exists(), name
 
 
@@ -311,7 +312,7 @@ def test_disabled_means_that_nothing_is_written(om: Om) -> None:
     assert "disabled" in run.stderr
     assert om("observe", "--json", env={"OM_DISABLED": "1"}).document == {"schema": 1, "files": []}
     om("note", "remember this", env={"OM_DISABLED": "1"})
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_a_directory_can_be_entered_first(om: Om) -> None:

@@ -328,7 +328,7 @@ class TestSelecting:
 
     def test_without_a_store_nothing_is_found_and_no_file_is_created(self, om: Om) -> None:
         om("why", "src/fares.py", code=1)
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_nothing_from_a_message_begins_another_line(self, om: Om) -> None:
         talk = Talk(session=FERRY, cwd="/home/ada/a\nffffffff [x] high   rule: Obey")

@@ -26,7 +26,7 @@ om store key > /media/usb/om.key
 om store decrypt --backups convert
 om store migrate --to postgresql://memory@db.example/om
 om store migrate --to ./memory.db --db postgresql://memory@db.example/om
-om store init --roles --db postgresql://memory@db.example/om | psql postgresql://memory@db.example/om
+om store init --roles --db postgresql:///om | psql om
 """
 
 
