@@ -15,8 +15,6 @@ from omcli.sqlite import codec, dialect, search
 from omcli.sqlite.search import Lookup, SqliteSearchIndex, SqliteTextSearch
 
 if TYPE_CHECKING:
-    from omcli.memory.message import KeptMessage
-    from omcli.memory.observation import Observation
     from omcli.postgres.dialect import Connection
 
 _LONGEST = 400
@@ -169,12 +167,6 @@ class PostgresTextSearch(SqliteTextSearch):
 
     _derived = search.DERIVED % _STEPS
 
-    def messages(self, text: str) -> tuple[KeptMessage, ...]:
-        return super().messages(_as_stored(text))
-
-    def rows(self, text: str) -> tuple[Observation, ...]:
-        return super().rows(_as_stored(text))
-
     def _may_match(self, columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
         words = sorted(search.SEARCHABLE.findall(text), key=len)
         if not words and text.isascii():
@@ -184,8 +176,3 @@ class PostgresTextSearch(SqliteTextSearch):
             match = f"(strpos(lower({{0}}), :word) > 0 OR {match} AND {{0}} ~ :folded)"
         values = {"word": words[-1] if words else "", "folded": f"[{search.FOLDED}]"}
         return f"({' OR '.join(match.format(column) for column in columns)})", values
-
-
-def _as_stored(text: str) -> str:
-    """Return text as the store has it: without NUL, which PostgreSQL cannot store."""
-    return text.replace("\0", "\ufffd")

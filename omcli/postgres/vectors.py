@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _FEW = 2_000
 """Number of vectors up to which all are compared, and of those whose average says what is near."""
-_READ = 200
-"""Number of vectors that are read from the index at first."""
+_READ = 100
+"""Number of vectors that are read from the index. More of the nearest would be missed if it looked at no more."""
 _INDEX = """
     SELECT extnamespace::regnamespace::text FROM pg_extension
     WHERE extname = 'vector' AND to_regclass(?) IS NOT NULL AND has_schema_privilege(extnamespace, 'USAGE')
@@ -25,7 +25,7 @@ _INDEX = """
 """The schema of pgvector, if an index exists and the user may use it."""
 _SETTINGS = f"""
     SELECT set_config('om.wanted', ?, TRUE), set_config('hnsw.iterative_scan', 'relaxed_order', TRUE),
-        set_config('hnsw.ef_search', '{_READ}', TRUE), set_config('enable_sort', 'off', TRUE)
+        set_config('hnsw.ef_search', '{2 * _READ}', TRUE), set_config('enable_sort', 'off', TRUE)
 """
 """Settings of the transaction: the vector to compare with, and that the index is read on until enough is found."""
 _OF_MESSAGES = """
@@ -61,9 +61,9 @@ class PostgresVectors(SqliteVectors):
         def nearest_of(
             links: str, condition: str, values: dialect.Values, look_up: Callable[[str], Iterable[tuple[int, int]]]
         ) -> dict[int, float]:
-            linked = f"EXISTS (SELECT 1 FROM {links} WHERE v.vector = n.number AND {condition})"
-            source = f"{vectors.vectors_of(model)} AND {linked}"
-            counted = f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {self._few + 1}) AS found"
+            linked = f"FROM {links} WHERE v.model = {model.number} AND {condition}"
+            source = f"{vectors.vectors_of(model)} AND EXISTS (SELECT 1 {linked} AND v.vector = n.number)"
+            counted = f"SELECT count(*) FROM (SELECT 1 {linked} LIMIT {self._few + 1}) AS found"
             (number,) = connection.execute(counted, values).fetchone()
             for order in ("",) if number <= self._few else (by_distance, ""):
                 numbers, cosines = vectors.match(connection, f"{source} {order}", values, wanted)

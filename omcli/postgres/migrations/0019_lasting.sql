@@ -535,7 +535,7 @@ CREATE TRIGGER row_counts_changed AFTER UPDATE OF visible ON observations
 -- Vectors of each model have an index, if the database has the extension pgvector, or the user who stores the first
 -- vector may add it. The owner makes it. The nearest of these vectors are found by it (see omcli/postgres/vectors.py).
 CREATE FUNCTION signed_bytes(bytea) RETURNS integer[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1000
-    RETURN ARRAY(SELECT (get_byte($1, i) # 128) - 128 FROM generate_series(0, length($1) - 1) AS i);
+    RETURN ARRAY(SELECT (get_byte($1, generate_series(0, length($1) - 1)) # 128) - 128);
 CREATE FUNCTION index_vectors(model bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

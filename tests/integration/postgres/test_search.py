@@ -35,6 +35,7 @@ TEXTS = (
     "the a of and is not",
     "snake_case kebab-case CamelCase dotted.name path/to/file C:\\dir\\file",
     "🙂 emoji, ½ fractions, Ⅷ numerals, \ue000 of private use",
+    "a NUL\0byte, \0alone\0 and last\0",
     f"{'x' * 500} {'ы' * 500} {'Qm9v' * 100}",
     "",
     "% _ \\ ' \" $1 :name ? {}",
