@@ -70,9 +70,10 @@ def held(store: Place) -> Iterator[None]:
 
 
 def rows(store: Place, sql: str, *values: object) -> list[tuple[Any, ...]]:
-    """What a query finds in a store that may be in use."""
+    """What a statement finds in a store that may be in use, or what it changes there."""
     with connected(store) as connection:
-        return [tuple(row) for row in connection.execute(sql, values).fetchall()]
+        found = connection.execute(sql, values)
+        return [tuple(row) for row in found.fetchall()] if found.description else []
 
 
 def exists(store: Place) -> bool:
