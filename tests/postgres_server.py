@@ -110,6 +110,9 @@ def started(folder: Path) -> PostgresServer:
         is_new = not (folder / "PG_VERSION").exists()
         server.ensure_pgdata_inited()
         if is_new:
+            # A server of root runs as another user. Root's programs reach its socket also without its privileges.
+            folder.chmod(0o750)
+            os.chown(folder, -1, os.getgid())
             with (folder / "postgresql.conf").open("a") as settings:
                 settings.write(_SETTINGS)
             access = folder / "pg_hba.conf"

@@ -352,8 +352,15 @@ class _Transaction:
         if self._connection.raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             with suppress(psycopg.OperationalError):  # the connection is lost
                 self._connection.raw.rollback()
+        if isinstance(error, codes.UndefinedTable):
+            self._check_rights()
         if isinstance(error, psycopg.Error) and (found := om_error(error, name=self._name, wait=self._wait)):
             raise found from error
+
+    def _check_rights(self) -> None:
+        """Raise NotAllowed if the user may not use the schema any more: PostgreSQL then says that it has no tables."""
+        with om_errors(self._name, wait=self._wait):
+            self._connection.execute(f"SELECT '{SCHEMA}.schema_version'::regclass")
 
 
 @contextmanager

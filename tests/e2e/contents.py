@@ -60,7 +60,8 @@ def held(store: Place) -> Iterator[None]:
     """Somebody else is in the middle of writing."""
     with connected(store) as connection:
         if isinstance(connection, sqlite3.Connection):
-            connection.execute("BEGIN IMMEDIATE")
+            is_new = connection.execute("PRAGMA page_count").fetchone() == (0,)
+            connection.execute(f"BEGIN {'EXCLUSIVE' if is_new else 'IMMEDIATE'}")
         else:
             from omcli.postgres.dialect import begin_writing
 
@@ -70,9 +71,10 @@ def held(store: Place) -> Iterator[None]:
 
 
 def rows(store: Place, sql: str, *values: object) -> list[tuple[Any, ...]]:
-    """What a query finds in a store that may be in use."""
+    """What a statement finds in a store that may be in use, or what it changes there."""
     with connected(store) as connection:
-        return [tuple(row) for row in connection.execute(sql, values).fetchall()]
+        found = connection.execute(sql, values)
+        return [tuple(row) for row in found.fetchall()] if found.description else []
 
 
 def exists(store: Place) -> bool:
@@ -113,13 +115,14 @@ def make_newer(store: Place) -> None:
 
 
 def beside(store: Place) -> list[str]:
-    """What a run has left beside a store: other files, or open connections."""
-    if isinstance(store, Path):
-        return [path.name for path in store.parent.iterdir() if path != store]
-    others = (
-        "SELECT application_name FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
-    return [name for (name,) in rows(store, others)]
+    """The other files in the folder of a store, none where it is on a server."""
+    return [path.name for path in store.parent.iterdir() if path != store] if isinstance(store, Path) else []
+
+
+def users(store: str) -> int:
+    """How many connections there are to a database, without that of this question."""
+    [(number,)] = rows(store, "SELECT count(*) - 1 FROM pg_stat_activity WHERE datname = current_database()")
+    return int(number)
 
 
 def stored(store: Place) -> bytes:

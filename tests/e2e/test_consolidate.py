@@ -349,7 +349,7 @@ def test_a_model_that_is_down_keeps_nothing_else_from_being_done(om: Om) -> None
     run = om("consolidate", "--model", down.model, "--json", *NOW, code=69)
     done = run.document
     assert len(done["files"]) == 3
-    assert Path(done["backup"]).exists()
+    assert om.url or Path(done["backup"]).exists()
     assert {each["part"] for each in done["failures"]} == {"sessions"}
     assert len(down.asked) == 1, "a model that is down is not asked for each session"
     assert om("status", "--json").document["errors"]
@@ -364,7 +364,7 @@ def test_a_model_that_cannot_be_had_is_said_once(om: Om) -> None:
     run = om("consolidate", "--observer", "anthropic", *NOW, code=77)
     assert run.stderr.count("om: error") == 1
     assert "3 files" in run.stderr
-    assert "backup" in run.stderr
+    assert om.url or "backup" in run.stderr
     assert pending(om) > 0
 
 
@@ -417,7 +417,7 @@ def test_retention_is_applied_and_can_be_taken_back(om: Om) -> None:
     assert {row["session"] for row in one["retention"]["rows"]} == {"one"}
     foreseen = om("consolidate", "--no-places", "--dry-run", "--json", "--config", config, *NOW).document
     run = om("consolidate", "--no-places", "--config", config, *NOW)
-    assert re.search(r"\d+ rows? pruned, backup", run.stderr)
+    assert re.search(r"\d+ rows? pruned" + ("" if om.url else ", backup"), run.stderr)
     assert foreseen["prune"] == []
     in_sight = om("log", "--jsonl").lines
     assert all(row["kind"] == "item" or "metric" in row["text"] for row in in_sight), "rules stay, and what lasts"
@@ -562,7 +562,7 @@ def test_a_key_that_is_missing_is_one_failure_whatever_it_keeps_from_being_done(
     om("observe", "--later", stdin=tide_story().text())
     run = om("consolidate", "--observer", "anthropic", "--model", "m", *NOW, code=77)
     assert run.stderr.count("error:") == 1
-    assert run.stderr.endswith(", 1 failure\n")
+    assert run.stderr.endswith(" 1 failure\n")
 
 
 def test_what_would_be_pruned_is_told_as_what_was(om: Om) -> None:

@@ -30,6 +30,7 @@ from tests.e2e.contents import (
     number_of,
     phase,
     remove,
+    users,
 )
 from tests.e2e.scripts import UNTIL, always
 from tests.e2e.transcripts import Talk, long_talk, tide_story
@@ -298,7 +299,7 @@ def test_who_waits_to_write_can_be_ended(om: Om, number: signal.Signals, code: i
 def has_open(om: Om, process: subprocess.Popen[bytes]) -> bool:
     """Whether a process has opened the store; where that is not told, a few seconds are enough."""
     if om.url is not None:
-        return len(beside(om.place)) > 2  # both processes and who holds the lock
+        return users(om.url) == 3  # both processes and who holds the lock
     files = Path(f"/proc/{process.pid}/fd")
     if not files.exists():
         time.sleep(2)

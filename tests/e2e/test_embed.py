@@ -495,7 +495,7 @@ class TestWorkers:
         told.fake.always(Act(status=400, error="no"))
         ended = told("consolidate", "--no-places", "--json", code=69)
         assert [failure["part"] for failure in ended.document["failures"]] == ["embeddings"]
-        assert "backup" in ended.document
+        assert told.om.url or "backup" in ended.document
         calls = len(told.fake.asked)
         told("consolidate", "--no-places", "--estimate")
         assert len(told.fake.asked) == calls

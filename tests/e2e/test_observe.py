@@ -12,6 +12,7 @@ import pytest
 
 from omcli.pack.layouts import PackFormat
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 COUNTS = {
@@ -290,7 +291,7 @@ def test_secrets_do_not_reach_the_store(om: Om) -> None:
     run = om("observe", stdin=talk.text())
     assert "1 secret redacted" in run.stderr
     assert secret not in run.stdout + om("log", "--jsonl").stdout + om("context").stdout
-    assert secret.encode() not in om.db.read_bytes() + b"".join(path.read_bytes() for path in om.db.parent.iterdir())
+    assert secret.encode() not in stored(om.place)
 
 
 def test_control_characters_of_a_transcript_never_reach_the_terminal(om: Om) -> None:

@@ -280,8 +280,8 @@ class TestHard:
         assert b"MARIGOLD" not in files(om)
         told = run.document
         assert (told["deleted"], told["messages"], told["operations"], told["backups"]) == (2, 0, [1], [])
-        assert told["bytes_before"] - told["bytes_after"] == told["bytes_freed"] > 0
-        if om.url is None:
+        if om.url is None:  # a server reuses the space by itself
+            assert told["bytes_before"] - told["bytes_after"] == told["bytes_freed"] > 0
             assert told["bytes_after"] == om.db.stat().st_size
         assert om("undo", code=65).stderr.startswith("om: error: nothing to undo")
         assert "permanently deleted" in om("undo", "1", code=65).stderr

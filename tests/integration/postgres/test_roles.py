@@ -437,7 +437,9 @@ def test_access_is_taken_away_at_once(lived: Shared) -> None:
         assert list(store.rows.log(LogQuery()))
         lived.run("DELETE FROM om.access WHERE member = %s::regrole", reader)
         assert list(store.rows.log(LogQuery())) == []
-    lived.run(f"REVOKE {lived.name}_reader FROM {reader}")
+        lived.run(f"REVOKE {lived.name}_reader FROM {reader}")
+        with pytest.raises(NotAllowed):
+            list(store.rows.log(LogQuery()))
     with pytest.raises(NotAllowed):
         PostgresStore.open(lived.url(reader), wait=1, read_only=True)
 
