@@ -75,6 +75,8 @@ class _Query(NamedTuple):
     sql: str
     arrays: frozenset[str | int]
     """Names or places of the parameters that are arrays."""
+    adds_texts: bool
+    """True if it adds rows to a table whose texts are indexed."""
 
 
 _TOKEN = re.compile(
@@ -89,6 +91,7 @@ _TOKEN = re.compile(
     r"|\bIS (?P<isnot>NOT )?(?!NOT\b|NULL\b|TRUE\b|FALSE\b|DISTINCT\b)"
 )
 """Parts of a query that PostgreSQL writes differently, and strings, in which nothing is replaced but `%`."""
+_ADDS_TEXTS = re.compile(r"\s*INSERT INTO (?:messages|observations)\b")
 
 
 @cache
@@ -123,7 +126,8 @@ def translated(sql: str) -> _Query:
             return "IS DISTINCT FROM " if found["isnot"] else "IS NOT DISTINCT FROM "
         return found[0].replace("%", "%%")
 
-    return _Query(sql=_TOKEN.sub(replace, sql), arrays=frozenset(arrays))
+    rewritten = _TOKEN.sub(replace, sql)
+    return _Query(sql=rewritten, arrays=frozenset(arrays), adds_texts=_ADDS_TEXTS.match(sql) is not None)
 
 
 class Row(tuple[Any, ...]):
@@ -174,20 +178,36 @@ class Connection:
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
+        self.beginning = ""
+        """Statement that begins a transaction. It is sent with the transaction's first query, or not at all."""
+        self.has_new_texts = False
+        """True if the transaction may have added texts that are not in the index of words."""
         raw.cursor_factory = psycopg.ClientCursor
         raw.row_factory = _rows
         raw.adapters.register_loader("numeric", _NumberLoader)
         raw.adapters.register_loader("text", _TextLoader)
 
     def execute(self, sql: str, values: Values = ()) -> psycopg.Cursor[Row]:
+        cursor = self.raw.cursor()
+        self.run(cursor, sql, values)
+        return cursor
+
+    def run(self, cursor: psycopg.Cursor[Any], sql: str, values: Values) -> None:
+        """Run a query on a cursor of this connection."""
         query = translated(sql)
         bound = _bound(values, query.arrays)
+        self.has_new_texts |= query.adds_texts
+        begun = bool(self.beginning)
+        sent = f"{self.beginning}; {query.sql}" if begun else query.sql
         try:
-            return self.raw.execute(query.sql, bound)
+            cursor.execute(sent, bound)
         except (UnicodeEncodeError, psycopg.DataError) as error:
             if isinstance(error, psycopg.DataError) and error.sqlstate is not None:
                 raise
-            return self.raw.execute(query.sql, _cleaned(bound))  # it was refused by the client
+            cursor.execute(sent, _cleaned(bound))  # it was refused by the client
+        if begun:
+            self.beginning = ""
+            cursor.nextset()
 
     def executemany(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement for each row. Many are sent at once, because answers take time to arrive."""
@@ -213,8 +233,7 @@ class Cursor:
         self._raw = connection.raw.cursor(row_factory=psycopg.rows.tuple_row)
 
     def execute(self, sql: str, values: Values = ()) -> None:
-        query = translated(sql)
-        self._raw.execute(query.sql, _bound(values, query.arrays))
+        self._connection.run(self._raw, sql, values)
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         return self._raw.fetchmany(size)
@@ -327,7 +346,7 @@ class _Transaction:
             if self._lock is not None:
                 begin_writing(self._connection, lock=self._lock, wait=self._wait)
             else:
-                self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                self._connection.beginning = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         except BaseException as error:
             self._end(error)
             raise
@@ -338,9 +357,10 @@ class _Transaction:
     ) -> None:
         try:
             if error is None and self._lock is not None:
-                from omcli.postgres.search import index_new  # noqa: PLC0415 - it needs this module
+                if self._connection.has_new_texts:
+                    from omcli.postgres.search import index_new  # noqa: PLC0415 - it needs this module
 
-                index_new(self._connection)
+                    index_new(self._connection)
                 self._connection.execute("COMMIT")
         except BaseException as failure:
             self._end(failure)
@@ -349,6 +369,7 @@ class _Transaction:
 
     def _end(self, error: BaseException | None) -> None:
         """Roll back the transaction if it is still open, and raise om's error instead of PostgreSQL's."""
+        self._connection.beginning, self._connection.has_new_texts = "", False
         if self._connection.raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             with suppress(psycopg.OperationalError):  # the connection is lost
                 self._connection.raw.rollback()

@@ -183,6 +183,9 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     batches = {
         number: [at, names[host]] for number, at, host in connection.execute("SELECT number, at, host FROM batches")
     }
+    successors = defaultdict(list)
+    for replaced, by, reason in connection.execute("SELECT row, by, reason FROM successors ORDER BY by"):
+        successors[replaced].append([codec.unpacked(by), reason])
     sources = f"(SELECT {dialect.list_of('message')} FROM observation_sources WHERE observation = position)"
     supports = f"(SELECT {dialect.list_of('supported')} FROM observation_supports WHERE observation = position)"
     select = (
@@ -222,12 +225,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                     **hidden_state(row, ids),
                     "made_by": ids.get(row["made_by"]),
                     "holds": sorted(holds[position]),
-                    "successors": [
-                        [codec.unpacked(by), reason]
-                        for by, reason in connection.execute(
-                            "SELECT by, reason FROM successors WHERE row = ? ORDER BY by", (row["id"],)
-                        )
-                    ],
+                    "successors": successors.get(row["id"], []),
                 },
             )
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from omcli.base import record
 from omcli.base.errors import UnknownId
@@ -236,7 +236,7 @@ def by_query(connection: sqlite3.Connection, query: LogQuery, positions: str) ->
 
 def clauses(connection: sqlite3.Connection, query: LogQuery) -> tuple[str, list[object]]:
     """Return the expression that is true for rows that a query selects, and its parameters."""
-    conditions, values = _clauses(connection, query, visible=_visible(query))
+    conditions, values = _clauses(query, _Numbers.of(connection, query), visible=_visible(query))
     return " AND ".join(conditions), values
 
 
@@ -271,7 +271,7 @@ def _log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tupl
     """Return at most `limit` rows of a query, or its last rows if it asks for them."""
     if query.last is not None:
         return _last(connection, query, query.last)
-    conditions, values = _clauses(connection, query, visible=_visible(query))
+    conditions, values = _clauses(query, _Numbers.of(connection, query), visible=_visible(query))
     clauses = f"WHERE {' AND '.join(conditions)} ORDER BY o.position LIMIT ?"
     return _as_of(query, _select(connection, clauses, (*values, limit), bare=query.bare))
 
@@ -283,8 +283,9 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
     # Hidden rows are searched separately, because the indexes contain only visible rows.
     replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
     usual = _visible(record.replace(query, as_of=None))
+    numbers = _Numbers.of(connection, query)
     for part, visible in (*((part, usual) for part in _parts(query)), *replaced):
-        conditions, asked = _clauses(connection, part, visible=visible)
+        conditions, asked = _clauses(part, numbers, visible=visible)
         where = f"FROM observations AS o WHERE {' AND '.join(conditions)}"
         newest.append(f"SELECT o.position {where}")
         if visible == usual:  # read in the order of importance, not by a range of positions
@@ -369,7 +370,7 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
     return _select(connection, "WHERE substr(o.id, 13) BETWEEN ? AND ? ORDER BY o.position", (lowest, highest))
 
 
-def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
+def _clauses(query: LogQuery, numbers: _Numbers, *, visible: str) -> tuple[list[str], list[object]]:
     """Return the conditions of a query and their parameters. An unknown session or project matches no rows.
 
     `visible` is the condition for visible rows.
@@ -387,11 +388,13 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     elif query.kinds and Kind.OBSERVATION not in query.kinds:
         limit_to("o.kind <> 'observation'")
     if query.session is not None:
-        limit_to("o.session = ?", codec.session_number(connection, query.session))
+        limit_to("o.session = ?", numbers.session)
     if query.other_than is not None:
-        limit_to(dialect.not_same("o.session", "?"), codec.session_number(connection, query.other_than) or 0)
-    if query.project is not None:
-        limit_to("o.project IS NULL" if query.project == NO_PROJECT else "o.project = ?", *_numbers(connection, query))
+        limit_to(dialect.not_same("o.session", "?"), numbers.other_than or 0)
+    if query.project == NO_PROJECT:
+        limit_to("o.project IS NULL")
+    elif query.project is not None:
+        limit_to("o.project = ?", numbers.project)
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
             listed = "', '".join(words)
@@ -410,9 +413,21 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     return conditions, values
 
 
-def _numbers(connection: sqlite3.Connection, query: LogQuery) -> tuple[int | None, ...]:
-    """Return the number of the query's project, or nothing if it selects rows without a project."""
-    return () if query.project in (None, NO_PROJECT) else (codec.project_number(connection, str(query.project)),)
+class _Numbers(NamedTuple):
+    """Numbers of what a query names: None if it names nothing, or nothing in the store."""
+
+    session: int | None
+    other_than: int | None
+    project: int | None
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, query: LogQuery) -> Self:
+        session, other_than = (
+            None if name is None else codec.session_number(connection, name)
+            for name in (query.session, query.other_than)
+        )
+        project = None if query.project in (None, NO_PROJECT) else codec.project_number(connection, str(query.project))
+        return cls(session=session, other_than=other_than, project=project)
 
 
 def _select(

@@ -504,33 +504,43 @@ CREATE TRIGGER message_counts_added AFTER INSERT ON messages REFERENCING NEW TAB
 CREATE TRIGGER message_counts_removed AFTER DELETE ON messages REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION count_messages();
 
-CREATE FUNCTION count_row(session bigint, kind text, counter text, visible integer, hidden integer, tokens bigint)
-    RETURNS void LANGUAGE sql AS $$
-    INSERT INTO row_counts (session, kind, counter, visible, hidden, tokens, changes)
-        VALUES (coalesce($1, 0), $2, $3, $4, $5, $6, 1)
-        ON CONFLICT (session, kind, counter) DO UPDATE SET visible = row_counts.visible + excluded.visible,
-            hidden = row_counts.hidden + excluded.hidden, tokens = row_counts.tokens + excluded.tokens,
-            changes = row_counts.changes + 1;
-$$;
+-- A statement counts all its rows at once. Only rows that are hidden or restored are counted one by one, because a trigger
+-- for some columns does not know the other rows.
 CREATE FUNCTION count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    shown integer;
 BEGIN
-    IF TG_OP = 'INSERT' THEN
-        shown := new.visible::integer;
-        PERFORM count_row(new.session, new.kind, new.counter, shown, 1 - shown, new.tokens * shown);
-    ELSIF TG_OP = 'DELETE' THEN
-        shown := old.visible::integer;
-        PERFORM count_row(old.session, old.kind, old.counter, -shown, shown - 1, -old.tokens * shown);
+    IF TG_OP = 'DELETE' THEN
+        UPDATE row_counts SET visible = row_counts.visible - gone.visible, hidden = row_counts.hidden - gone.hidden,
+                tokens = row_counts.tokens - gone.tokens, changes = changes + gone.rows
+            FROM (SELECT coalesce(session, 0) AS session, kind, counter, count(*) AS rows,
+                count(*) FILTER (WHERE visible) AS visible, count(*) FILTER (WHERE NOT visible) AS hidden,
+                coalesce(sum(tokens) FILTER (WHERE visible), 0) AS tokens FROM changed GROUP BY 1, 2, 3) AS gone
+            WHERE row_counts.session = gone.session AND row_counts.kind = gone.kind AND row_counts.counter = gone.counter;
     ELSE
-        shown := new.visible::integer - old.visible::integer;
-        PERFORM count_row(new.session, new.kind, new.counter, shown, -shown, new.tokens * shown);
+        INSERT INTO row_counts (session, kind, counter, visible, hidden, tokens, changes)
+            SELECT coalesce(session, 0), kind, counter, count(*) FILTER (WHERE visible),
+                count(*) FILTER (WHERE NOT visible), coalesce(sum(tokens) FILTER (WHERE visible), 0), count(*)
+                FROM changed GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+            ON CONFLICT (session, kind, counter) DO UPDATE SET visible = row_counts.visible + excluded.visible,
+                hidden = row_counts.hidden + excluded.hidden, tokens = row_counts.tokens + excluded.tokens,
+                changes = row_counts.changes + excluded.changes;
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER row_counts_added AFTER INSERT OR DELETE ON observations FOR EACH ROW EXECUTE FUNCTION count_rows();
+CREATE TRIGGER row_counts_added AFTER INSERT ON observations REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION count_rows();
+CREATE TRIGGER row_counts_removed AFTER DELETE ON observations REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION count_rows();
+CREATE FUNCTION count_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    shown integer := new.visible::integer - old.visible::integer;
+BEGIN
+    UPDATE row_counts SET visible = visible + shown, hidden = hidden - shown, tokens = tokens + new.tokens * shown,
+            changes = changes + 1
+        WHERE session = coalesce(new.session, 0) AND kind = new.kind AND counter = new.counter;
+    RETURN NULL;
+END $$;
 CREATE TRIGGER row_counts_changed AFTER UPDATE OF visible ON observations
-    FOR EACH ROW WHEN (new.visible <> old.visible) EXECUTE FUNCTION count_rows();
+    FOR EACH ROW WHEN (new.visible <> old.visible) EXECUTE FUNCTION count_change();
 
 -- Vectors of each model have an index, if the database has the extension pgvector, or the user who stores the first
 -- vector may add it. The owner makes it. The nearest of these vectors are found by it (see omcli/postgres/vectors.py).
