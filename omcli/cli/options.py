@@ -288,6 +288,7 @@ UntilOption = Annotated[
 TagOption = Annotated[
     list[str] | None, option("--tag", metavar="TAG", help="Only rows with this tag. Repeat to require several tags.")
 ]
+AuthorOption = Annotated[str | None, option("--author", metavar="NAME", help="Only what this author stored.")]
 HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
 
 
@@ -327,12 +328,13 @@ class RowFilter:
         since: SinceOption = None,
         until: UntilOption = None,
         last: Annotated[int | None, last_option("Only the last N rows written.")] = None,
+        author: AuthorOption = None,
         all_: HiddenOption = False,
     ) -> None:
         self.tags = tag or []
         self.last = within_limit(last)
         self._period = (since, until)
-        self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
+        self._query = replace(_within(scope, session, project_path(project)), author=author, hidden=all_)
         self.is_open = scope is None and session is None and project is None
         """True if no scope, session or project was given."""
         self._with_others = scope is RowScope.PROJECT and session is not None and project is None

@@ -10,6 +10,7 @@ from omcli.base.errors import BadUsage, InputOutput, TryAgain
 from omcli.cli.command import is_terminal_input
 from omcli.cli.console import Exit, counted, error_as_dict, size
 from omcli.memory.observation import full_row
+from omcli.memory.session import author_fields
 from omcli.settings.settings import ServerUrl
 
 if TYPE_CHECKING:
@@ -264,8 +265,14 @@ def operation_as_dict(done: Operation) -> dict[str, object]:
         "undone_by": done.undone_by,
         "final_at": done.final_at,
         "can_be_undone": done.can_be_undone,
+        **author_fields(done.author),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def has_authors(run: Run) -> bool:
+    """Return True if several have written to the store, so that text says who did."""
+    return len(run.wiring.reading.sessions.authors()) > 1
 
 
 def report_estimate(run: Run, calls: CallList) -> None:

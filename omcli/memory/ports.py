@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from omcli.base.record import record
 from omcli.memory.message import Incoming, KeptMessage
 from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement
-from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
+from omcli.memory.session import Author, EvictionPolicy, FreezePoint, Session, SessionSummary
 
 if TYPE_CHECKING:  # these modules take long to import
     from omcli.memory.batch import Batch, BatchOutcome, Covered, Pending
@@ -95,11 +95,10 @@ class MessageLog(Protocol):
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        """Append the new messages in order, and create or update their session.
-
-        Messages that were ever stored, in any session, are left as they are, except that one stored under its
-        `formerly` identity gets the current identity. An exit code that exceeds 64 bits is dropped. Raise SessionTaken,
-        and store nothing, if the session does not begin with the first `opening` messages (see `begins_with`).
+        """Append the new messages in order, and create or update their session. Messages that were ever stored, in any
+        session, are left as they are, except that one stored under its `formerly` identity gets the current identity.
+        An exit code that exceeds 64 bits is dropped. Raise SessionTaken, and store nothing, if the session does not
+        begin with the first `opening` messages (see `begins_with`).
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
@@ -385,6 +384,9 @@ class Sessions(Protocol):
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
 
+    def authors(self) -> tuple[Author, ...]:
+        """Return everyone who has written to the store, by name and machine."""
+
     def row_count(self, kinds: Iterable[Kind], *, session: str | None = None, hidden: bool = False) -> int:
         """Return the number of visible rows of these kinds in a session or in the store. With `hidden`, count all."""
 
@@ -431,10 +433,9 @@ class Leases(Protocol):
     """Leases on the lanes of sessions, so that only one process works on each."""
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        """Take the lease on a lane, or extend the owner's own. Raise LaneTaken if another owner holds it.
-
-        A lease that has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the
-        current lease to the claim's own `expires_at`, so that a lease taken while the clock was wrong does not last.
+        """Take the lease on a lane, or extend the owner's own. Raise LaneTaken if another owner holds it. A lease that
+        has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the current lease to
+        the claim's own `expires_at`, so that a lease taken while the clock was wrong does not last.
         """
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:

@@ -10,6 +10,7 @@ from omcli.base.errors import BadConfiguration
 from omcli.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from omcli.memory.session import Author
     from omcli.postgres.differences import PostgresBackups, PostgresLeases, PostgresOperations
     from omcli.postgres.search import PostgresSearchIndex, PostgresTextSearch
     from omcli.postgres.vectors import PostgresVectors
@@ -20,12 +21,18 @@ class PostgresStore(SqliteStore):
 
     @classmethod
     def open(  # type: ignore[override]
-        cls, url: str, *, wait: float, read_only: bool = False, is_gone: Callable[[str], bool] | None = None
+        cls,
+        url: str,
+        *,
+        wait: float,
+        read_only: bool = False,
+        author: Author | None = None,
+        is_gone: Callable[[str], bool] | None = None,
     ) -> Self | SqliteStore:
         """Open the store in a database. Create it if it is missing, and migrate it if its schema is older.
 
         With `read_only`, nothing is written, except that an older schema is migrated, and a missing store is read as an
-        empty one. `wait` is in seconds.
+        empty one. `wait` is in seconds. The store notes the `author` with what is written.
         `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`).
 
         Raise BadConfiguration without psycopg, TryAgain if the server cannot be reached, NotAllowed if it refuses the
@@ -52,7 +59,7 @@ class PostgresStore(SqliteStore):
             except BaseException:
                 connection.close()
                 raise
-        return cls(ServerDatabase(connection, name=name, wait=wait), is_gone=is_gone)
+        return cls(ServerDatabase(connection, name=name, wait=wait, author=author), is_gone=is_gone)
 
     @property
     def key(self) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from psycopg.abc import Buffer
 
+    from omcli.memory.session import Author
     from omcli.sqlite.dialect import Values
 
 _SENT_AT_ONCE = 200
@@ -276,10 +277,11 @@ class ServerDatabase(dialect.Database):
     known if the transaction was committed, but whoever repeats it finds out.
     """
 
-    def __init__(self, connection: Connection, *, name: str, wait: float) -> None:
+    def __init__(self, connection: Connection, *, name: str, wait: float, author: Author | None = None) -> None:
         self.connection = connection  # type: ignore[assignment]
         self.path = name  # type: ignore[assignment]
         self.wait = wait
+        self.author = author
 
     def close(self) -> None:
         self.connection.close()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _KEYS = {
     "hosts": "number",
+    "authors": "number",
     "sessions": "number",
     "projects": "number",
     "operations": "number",

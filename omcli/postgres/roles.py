@@ -25,6 +25,7 @@ POLICIES = {
     "schema_version": _EVERYTHING,
     "vector_models": _EVERYTHING,
     "hosts": _EVERYTHING,
+    "authors": _EVERYTHING,
     "projects": "path LIKE ANY ((SELECT om.shared_with_me())::text[])",
     "sessions": "coalesce(cwd, '') LIKE ANY ((SELECT om.shared_with_me())::text[])",
     "messages": f"""{_OF_SESSION}
@@ -56,7 +57,8 @@ POLICIES = {
     END""",
 }
 """What a reader sees of each table. A condition reads other tables as the reader does, so that it need not repeat
-theirs.
+theirs. Names of authors are visible like those of the server's users, which PostgreSQL shows to everyone (`pg_roles`);
+what they wrote is not.
 """
 
 WITHHELD = (

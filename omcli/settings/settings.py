@@ -396,6 +396,8 @@ class Settings:
     db: Path | ServerUrl
     """The store: the path of its file, or the database that holds it."""
     preset: str = "default"
+    author: str | None = None
+    """Name to store with what is written; None for the user's login name."""
     wait: float = 10.0
     """Seconds to wait for a lock or lane that another process holds."""
     jobs: int = 0

@@ -137,7 +137,7 @@ class SqliteBatches(Table, Batches):
             if folding is not None:
                 from omcli.sqlite import operations  # noqa: PLC0415 - most batches are recorded without folding
 
-                operations.fold(connection, folding, now=now)
+                operations.fold(connection, folding, now=now, author=self._database.author)
             number = lanes.note_batch(
                 connection,
                 batch,
@@ -148,7 +148,7 @@ class SqliteBatches(Table, Batches):
                 observations=len(observations),
                 is_late=is_late,
             )
-            rows.add(connection, observations, batch=number)
+            rows.add(connection, observations, batch=number, author=self._database.author)
             for replacement in replaced:
                 rows.replace_when_visible(connection, replacement)
             rows.mark_used(connection, used, now=now)

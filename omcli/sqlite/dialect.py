@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from omcli.base import errors, ignore, lazily, telling
 from omcli.base.errors import CannotWrite, InputOutput, OmError, StoreDamaged, StoreLocked, TryAgain, UnusableStore
+from omcli.memory.session import Author
 
 _Row = TypeVar("_Row")
 Columns = dict[str, object]
@@ -117,8 +118,7 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
     """Add a row and return its number."""
-    (number,) = insert_all(connection, table, [columns])
-    return number
+    return insert_all(connection, table, [columns])[0]
 
 
 def insert_all(connection: sqlite3.Connection, table: str, rows: Sequence[Columns]) -> list[int]:
@@ -270,15 +270,18 @@ def _clean_value(value: object) -> object:
 
 
 class Database:
-    """A connection to one file. Writing raises StoreLocked if another process holds the lock for longer than `wait`
-    seconds, InputOutput if the disk fails or the store is damaged, and TryAgain if the index of words was rebuilt.
+    """A connection of an author to one file. Writing raises StoreLocked if another process holds the lock for longer
+    than `wait` seconds, InputOutput if the disk fails or the store is damaged, and TryAgain if the index was rebuilt.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, path: Path, wait: float) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, *, path: Path, wait: float, author: Author | None = None
+    ) -> None:
         connection.row_factory = sqlite3.Row
         self.connection = connection
         self.path = path
         self.wait = wait
+        self.author = author
 
     def close(self) -> None:
         with self.om_errors():
@@ -325,12 +328,10 @@ class Database:
             after = place(page[-1])
 
     def _om_error_of_writing(self, error: sqlite3.Error) -> OmError | None:
-        """Return the error to raise. If the index of words is damaged, rebuild it, because no row can be written
-        otherwise. A private copy is left alone, because rebuilding its index would mend nothing.
-        """
+        """Return the error to raise. A damaged index of words is rebuilt, because no row can be written otherwise."""
         found = self._om_error(error)
         if not isinstance(found, errors.IndexDamaged) or self.path == NOWHERE:
-            return found
+            return found  # rebuilding that of a private copy would mend nothing
         self.renew_index()
         return TryAgain("the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again")
 

@@ -93,6 +93,7 @@ class Merge:
         merged: dialect.Columns = {
             name: _merged(name, known[name], theirs.get(name), is_later=is_later) for name in SESSION_COLUMNS
         }
+        merged["author"] = self._state.author(record, known["author"])
         dialect.update(connection, "sessions", merged, number=number)
 
     def _take_operation(self, record: MemoryRecord) -> None:
@@ -101,7 +102,11 @@ class Merge:
             self._waiting[record["id"]] = record
             return
         self._state.theirs.add(number)
-        (known,) = self._connection.execute("SELECT final_at FROM operations WHERE number = ?", (number,)).fetchone()
+        known, ours = self._connection.execute(
+            "SELECT final_at, author FROM operations WHERE number = ?", (number,)
+        ).fetchone()
+        if (author := self._state.author(record, ours)) != ours:
+            dialect.update(self._connection, "operations", {"author": author}, number=number)
         if final_at and final_at < (known or LAST):
             dialect.update(self._connection, "operations", {"final_at": final_at}, number=number)
             self._final += [] if known else [(number, final_at)]
@@ -132,6 +137,7 @@ class Merge:
             "figures": codec.compact_json({**record["figures"], **({UNDOES: undone} if undone else {})}),
             "part_of": state.operations.get(record.get("part_of", "")),
             "final_at": record.get("final_at"),
+            "author": state.author(record),
         }
         number = dialect.insert(connection, "operations", columns)
         state.operations[name], state.names[number] = number, name

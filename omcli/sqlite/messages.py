@@ -48,7 +48,7 @@ class SqliteMessageLog(Table, MessageLog):
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
         with self._database.writing(session.id) as connection:
-            number = sessions.merge(connection, session, now=now)
+            number = sessions.merge(connection, session, now=now, author=self._database.author)
             _replace_identities(connection, messages)
             first = [incoming.identity for incoming in messages[:opening]]
             if not _begins_with(connection, first, session=number):

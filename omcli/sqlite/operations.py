@@ -12,6 +12,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import PINNED, Observation
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, RowOutline, Scope
+from omcli.memory.session import Author
 from omcli.sqlite import codec, dialect, erase, messages, rows, sessions, soft_delete
 from omcli.sqlite.connection import size
 from omcli.sqlite.dialect import Table
@@ -34,7 +35,7 @@ class SqliteOperations(Table, Operations):
 
     def change(self, change: OperationWrite, *, now: str, for_good: bool = False) -> Operation:
         with self._database.writing() as connection:
-            return _change(connection, change, now=now, for_good=for_good)
+            return _change(connection, change, now=now, for_good=for_good, author=self._database.author)
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
         with self._database.reading() as connection:
@@ -42,7 +43,7 @@ class SqliteOperations(Table, Operations):
 
     def undo(self, number: int | None = None, *, now: str) -> Operation:
         with self._database.writing() as connection:
-            return _undo(connection, number, now=now)
+            return _undo(connection, number, now=now, author=self._database.author)
 
     def preview_undo(self, number: int | None = None) -> UndoPreview:
         with self._database.reading() as connection:
@@ -99,6 +100,7 @@ def note(
     scope: Scope,
     *,
     now: str,
+    author: Author | None,
     figures: str,
     ending: ReflectionOutcome = ReflectionOutcome.DONE,
     error: str | None = None,
@@ -119,16 +121,20 @@ def note(
             "fingerprint": fingerprint,
             "figures": figures,
             "part_of": part_of,
+            "author": codec.add_author(connection, author),
         },
     )
 
 
-def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool) -> Operation:
+def _change(
+    connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool, author: Author | None
+) -> Operation:
     """Write an operation and return it. Raise StaleBatch if rows were added since it was prepared."""
     if change.seen is not None and rows.has_rows_after(connection, change.seen):
         raise StaleBatch("rows were added meanwhile", hint="nothing was changed; run it again")
-    number = note(connection, change.verb, change.scope, now=now, figures=codec.compact_json(dict(change.figures)))
-    rows.add(connection, change.made, made_by=number)
+    figures: dict[str, object] = dict(change.figures)
+    number = note(connection, change.verb, change.scope, now=now, author=author, figures=codec.compact_json(figures))
+    rows.add(connection, change.made, made_by=number, author=author)
     for dropped in change.dropped:
         rows.drop(connection, dropped, now=now, hidden_by=number)
     if change.verb is OperationKind.FORGET:
@@ -152,7 +158,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
             besides = [codec.packed(dropped.row) for dropped in change.dropped]
             hidden, _ = erase.erase(connection, [number], now=now, besides=besides)
         # These counts remain even if the rows are deleted later.
-        figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
+        figures |= {"rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
         figures |= {"uncounted": done.uncounted} if done.uncounted else {}
         dialect.update(connection, "operations", {"figures": codec.compact_json(figures)}, number=number)
@@ -165,12 +171,11 @@ def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Opera
     )
 
 
-def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Operation:
+def _undo(connection: sqlite3.Connection, number: int | None, *, now: str, author: Author | None) -> Operation:
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
-    undoing = note(
-        connection, OperationKind.UNDO, undone.scope, now=now, figures=codec.compact_json({"undoes": undone.number})
-    )
+    figures = codec.compact_json({"undoes": undone.number})
+    undoing = note(connection, OperationKind.UNDO, undone.scope, now=now, author=author, figures=figures)
     take_back(connection, undone.number, undoing=undoing, now=now)
     rows.replace_pending(connection)
     return recorded(connection, undoing)
@@ -275,13 +280,14 @@ def _recorded(
     parts = "(SELECT p.number FROM operations AS p WHERE p.number = o.number OR p.part_of = o.number)"
     held = "SELECT count(*) FROM message_holds JOIN aside_messages ON seq = message WHERE operation = o.number"
     found = connection.execute(
-        "SELECT o.number, o.verb, o.at, o.figures, o.undone_by, o.final_at, s.id AS session, p.path AS project,"
+        f"SELECT {codec.AUTHOR}, o.number, o.verb, o.at, o.figures, o.undone_by, o.final_at, s.id AS session,"
+        " p.path AS project,"
         f" (SELECT count(*) FROM observations WHERE made_by IN {parts}) + coalesce(gone.made, 0) AS made,"
         f" (SELECT count(*) FROM observations WHERE hidden_by IN {parts})"
         " + (SELECT count(*) FROM row_holds WHERE operation = o.number) AS hidden,"
         f" ({held} AND counted) AS messages, ({held} AND NOT counted) AS uncounted"
         " FROM operations AS o LEFT JOIN sessions AS s ON s.number = o.session"
-        " LEFT JOIN projects AS p ON p.number = o.project"
+        f" LEFT JOIN projects AS p ON p.number = o.project{codec.with_author('o')}"
         f" LEFT JOIN {_MADE_AND_GONE} AS gone ON gone.number = o.number WHERE {conditions}",
         {"number": number, "done": ReflectionOutcome.DONE, "last": dialect.NO_LIMIT if last is None else last},
     )
@@ -303,6 +309,7 @@ def _from_row(row: sqlite3.Row) -> Operation:
         undoes=figures.get("undoes"),
         undone_by=row["undone_by"],
         final_at=row["final_at"],
+        author=codec.author(row),
     )
 
 
@@ -324,7 +331,7 @@ class SqliteReflections(Table, Reflections):
 
     def fold(self, folding: ReflectionWrite, *, now: str) -> None:
         with self._database.writing(folding.scope.session) as connection:
-            fold(connection, folding, now=now)
+            fold(connection, folding, now=now, author=self._database.author)
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
         with self._database.reading() as connection:
@@ -382,7 +389,7 @@ class SqliteReflections(Table, Reflections):
         return {codec.unpacked(identity): number for identity, number in found}
 
 
-def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
+def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str, author: Author | None) -> None:
     """Write a reflection, and hide the rows it folds.
 
     Raise StaleBatch if a row that was read is now hidden, or if the operation that the reflection is part of was undone
@@ -405,13 +412,14 @@ def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) 
         OperationKind.REFLECT,
         folding.scope,
         now=now,
+        author=author,
         figures=codec.compact_json(dict(folding.figures)),
         ending=folding.ending,
         error=folding.error,
         fingerprint=folding.fingerprint,
         part_of=folding.part_of,
     )
-    rows.add(connection, folding.rows, made_by=number)
+    rows.add(connection, folding.rows, made_by=number, author=author)
     for replacement in folding.replaced:
         rows.replace(connection, replacement, hidden_by=number)
     for dropped in folding.dropped:

@@ -16,6 +16,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from omcli.memory.changes import RECORDS_HEADER, MemoryRecord
+from omcli.memory.session import author_fields
 from omcli.sqlite import codec, dialect
 from omcli.sqlite.dialect import PAGE
 from omcli.sqlite.stamps import OWN, observed, store_ids
@@ -76,6 +77,10 @@ def _columns(row: sqlite3.Row, names: Iterable[str]) -> dict[str, object]:
     return fields
 
 
+def _author(row: sqlite3.Row) -> dict[str, str]:
+    return author_fields(codec.author(row))
+
+
 def _in_order(
     connection: sqlite3.Connection, kind: str, numbers: str, key: Callable[[int], str | None]
 ) -> Iterator[list[sqlite3.Row]]:
@@ -96,8 +101,10 @@ def _in_order(
 
 def _sessions(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     # A session without an agent has only a lease so far. What else refers to one names it.
-    for row in connection.execute("SELECT * FROM sessions WHERE agent IS NOT NULL ORDER BY id"):
-        yield _record("session", {"id": row["id"], **_columns(row, SESSION_COLUMNS)})
+    for row in connection.execute(
+        f"SELECT s.*, {codec.AUTHOR} FROM sessions AS s{codec.with_author('s')} WHERE s.agent IS NOT NULL ORDER BY s.id"
+    ):
+        yield _record("session", {"id": row["id"], **_columns(row, SESSION_COLUMNS), **_author(row)})
 
 
 def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
@@ -113,8 +120,9 @@ def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     ):
         titles[number].append([session, title])
     found = connection.execute(
-        "SELECT o.*, s.id AS session_id, p.path FROM operations AS o LEFT JOIN sessions AS s ON s.number = o.session"
-        " LEFT JOIN projects AS p ON p.number = o.project"
+        f"SELECT o.*, s.id AS session_id, p.path, {codec.AUTHOR} FROM operations AS o"
+        " LEFT JOIN sessions AS s ON s.number = o.session"
+        f" LEFT JOIN projects AS p ON p.number = o.project{codec.with_author('o')}"
     )
     for row in sorted(found, key=lambda row: (row["at"], ids[row["number"]])):
         columns = _columns(row, OPERATION_COLUMNS)
@@ -127,6 +135,7 @@ def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                 "session": row["session_id"],
                 "project": row["path"],
                 **columns,
+                **_author(row),
                 "figures": figures,
                 "part_of": ids.get(row["part_of"]),
                 UNDOES: ids.get(undoes),
@@ -189,8 +198,9 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     sources = f"(SELECT {dialect.list_of('message')} FROM observation_sources WHERE observation = position)"
     supports = f"(SELECT {dialect.list_of('supported')} FROM observation_supports WHERE observation = position)"
     select = (
-        "SELECT o.*, s.id AS session_id, p.path, {} FROM {} AS o LEFT JOIN sessions AS s ON s.number = o.session"
-        f" LEFT JOIN projects AS p ON p.number = o.project WHERE {dialect.among('position')}"
+        f"SELECT o.*, s.id AS session_id, p.path, {codec.AUTHOR}, {{}} FROM {{}} AS o"
+        " LEFT JOIN sessions AS s ON s.number = o.session"
+        f" LEFT JOIN projects AS p ON p.number = o.project{codec.with_author('o')} WHERE {dialect.among('position')}"
     )
     everything = "SELECT position AS number FROM observations UNION ALL SELECT position FROM aside_observations"
     for page in _in_order(connection, "row", everything, lambda position: _row_ids(connection, [position])[position]):
@@ -219,6 +229,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                     "host": host,
                     "number": original,
                     **_columns(row, ROW_COLUMNS),
+                    **_author(row),
                     "batch": batches.get(row["batch"]),
                     "sources": sorted(filter(None, map(identities.of, codec.parsed(row["sources"])))),
                     "supports": sorted(of_rows[each] for each in made_of[position] if each in of_rows),

@@ -20,6 +20,7 @@ from omcli.text.instants import first_id
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Dropped
+    from omcli.memory.session import Author
 
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8
@@ -64,7 +65,7 @@ class SqliteRows(Table, Rows):
 
     def add(self, *observations: Observation) -> None:
         with self._database.writing() as connection:
-            add(connection, observations)
+            add(connection, observations, author=self._database.author)
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         def read(connection: sqlite3.Connection, after: int) -> Sequence[Logged]:
@@ -106,6 +107,7 @@ def add(
     connection: sqlite3.Connection,
     observations: Iterable[Observation],
     *,
+    author: Author | None,
     batch: int | None = None,
     made_by: int | None = None,
 ) -> None:
@@ -116,12 +118,14 @@ def add(
     observations = tuple(observations)
     forgotten = sessions.are_forgotten(connection, observations)
     kept = [row for row, is_forgotten in zip(observations, forgotten, strict=True) if not is_forgotten]
+    writer = codec.add_author(connection, author) if kept else None
     columns = [
         codec.observation_columns(
             row,
             session=None if row.session is None else session(row.session),
             project=None if row.project is None else project(row.project),
             batch=batch,
+            author=writer,
         )
         | {"made_by": made_by}
         for row in kept
@@ -137,7 +141,8 @@ def add(
         [(position, seq) for position, row in placed for seq in sorted(set(row.sources))],
     )
     for name in dict.fromkeys(row.session for row in kept if row.session is not None and batch is None):
-        sessions.note_rows(connection, session(name), [row for row in kept if row.session == name])
+        its_rows = [row for row in kept if row.session == name]
+        sessions.note_rows(connection, session(name), its_rows, author=writer)
 
 
 def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_by: int | None = None) -> None:
@@ -406,6 +411,7 @@ def _clauses(query: LogQuery, numbers: _Numbers, *, visible: str) -> tuple[list[
         ("coalesce(o.event_at, o.observed_at) < ?", query.until),
         ("o.position <= ?", query.as_of),
         ("o.counter <> ?", query.other_counter),
+        (f"o.author IN ({codec.OF_NAME})", query.author),
     ):
         if bounds[0] is not None:
             limit_to(condition, *bounds)
@@ -433,7 +439,8 @@ class _Numbers(NamedTuple):
 def _select(
     connection: sqlite3.Connection, clauses: str, values: dialect.Values, *, bare: bool = False
 ) -> tuple[Logged, ...]:
-    found = dialect.execute(connection, f"SELECT {codec.OBSERVATION} {clauses}", values).fetchall()
+    columns = codec.BARE_OBSERVATION if bare else codec.OBSERVATION
+    found = dialect.execute(connection, f"SELECT {columns} {clauses}", values).fetchall()
     positions = [row[0] for row in found]
     sources = _sources(connection, positions) if not bare else {}
     linked = [sources.get(position, ()) for position in positions]

@@ -233,11 +233,13 @@ def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
         conditions.append("s.cwd IS NULL")
     elif query.project is not None:
         conditions.append("s.cwd = :project")
+    if query.author is not None:
+        conditions.append("s.author IN (SELECT a.number FROM authors AS a WHERE a.name = :author)")
     if query.since is not None:
         conditions.append("m.at >= :since")
     if query.until is not None:
         conditions.append("m.at < :until")
-    names = ("session", "other_than", "project", "since", "until")
+    names = ("session", "other_than", "project", "author", "since", "until")
     return " AND ".join(conditions), {name: getattr(query, name) for name in names}
 
 

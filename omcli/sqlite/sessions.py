@@ -10,7 +10,7 @@ from omcli.base.record import replace
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Kind, Logged, Observation, Source
 from omcli.memory.ports import Lane, Sessions, StoreStatus, Tombstones
-from omcli.memory.session import BY_HAND, EvictionPolicy, FreezePoint, Session, SessionSummary
+from omcli.memory.session import BY_HAND, Author, EvictionPolicy, FreezePoint, Session, SessionSummary
 from omcli.sqlite import codec, dialect, lanes
 from omcli.sqlite.dialect import Table
 
@@ -26,6 +26,7 @@ _PENDING = f"""
 _ALL = _PENDING.format(number="count(*)")
 _COUNTED = _PENDING.format(number="count(*) FILTER (WHERE m.counted)")
 _PROMPT_CHARACTERS = 300
+_KNOWN = f"SELECT s.*, {codec.AUTHOR} FROM sessions AS s{codec.with_author('s')} WHERE s.id = ? AND s.agent IS NOT NULL"
 _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
 _IS_EMPTY = """
@@ -98,6 +99,11 @@ class SqliteSessions(Table, Sessions):
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         with self._database.reading() as connection:
             return _summaries(connection, project=project, last=last)
+
+    def authors(self) -> tuple[Author, ...]:
+        with self._database.reading() as connection:
+            found = connection.execute(f"SELECT {codec.AUTHOR} FROM authors AS a ORDER BY 1, 2")
+            return tuple(filter(None, map(codec.author, found)))
 
     def row_count(self, kinds: Iterable[Kind], *, session: str | None = None, hidden: bool = False) -> int:
         with self._database.reading() as connection:
@@ -174,36 +180,40 @@ class SqliteTombstones(Table, Tombstones):
 
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
     """Return a session, or None if no messages were ever appended to it and it has no rows."""
-    sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
-    row = dialect.execute(connection, sql, (session,)).fetchone()
+    row = dialect.execute(connection, _KNOWN, (session,)).fetchone()
     return codec.session(row) if row else None
 
 
-def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
-    """Create or update a session, without its title if that was forgotten, and return the session's number."""
+def merge(connection: sqlite3.Connection, session: Session, *, now: str, author: Author | None) -> int:
+    """Create or update a session, without its title if that was forgotten, and return the session's number. A new one
+    gets the author.
+    """
     place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
     if is_forgotten_text(connection, session.title):
         session = replace(session, title=None)
     if known is None:
-        dialect.update(connection, "sessions", {**codec.session_columns(session), "seen_at": now}, number=place)
+        first = {"seen_at": now, "author": codec.add_author(connection, author)}
+        dialect.update(connection, "sessions", {**codec.session_columns(session), **first}, number=place)
     elif (merged := known.merged(session)) != known:
         dialect.update(connection, "sessions", codec.session_columns(merged), number=place)
     return place
 
 
-def note_rows(connection: sqlite3.Connection, session: int, rows: Sequence[Observation]) -> None:
-    """Update a session that has rows but no transcript: `first_at` and `last_at` include the rows' own times. Leave
-    other sessions unchanged.
+def note_rows(connection: sqlite3.Connection, session: int, rows: Sequence[Observation], *, author: int | None) -> None:
+    """Update a session that has rows but no transcript: `first_at` and `last_at` include the rows' own times. A new one
+    gets the author, by number. Leave other sessions unchanged.
     """
     dialect.execute(
         connection,
-        "UPDATE sessions SET agent = :agent, cwd = coalesce(cwd, :cwd), seen_at = max(coalesce(seen_at, :seen), :seen),"
+        "UPDATE sessions SET agent = :agent, author = CASE WHEN agent IS NULL THEN :author ELSE author END,"
+        " cwd = coalesce(cwd, :cwd), seen_at = max(coalesce(seen_at, :seen), :seen),"
         " first_at = min(coalesce(first_at, :first), :first), last_at = max(coalesce(last_at, :last), :last)"
         " WHERE number = :session AND (agent IS NULL OR agent = :agent)",
         {
             "agent": BY_HAND,
             "session": session,
+            "author": author,
             "cwd": rows[0].project,
             "seen": max(row.observed_at for row in rows),
             "first": min(row.dated for row in rows),
@@ -286,10 +296,10 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
     found = dialect.execute(
         connection,
         f"""
-        SELECT s.*, {_COUNTED} AS pending, {_ALL} = 0 AS is_observed,
+        SELECT s.*, {codec.AUTHOR}, {_COUNTED} AS pending, {_ALL} = 0 AS is_observed,
             (SELECT coalesce(sum(counted), 0) FROM message_counts WHERE session = s.number) AS messages,
             (SELECT coalesce(sum(visible), 0) FROM row_counts WHERE session = s.number) AS observations
-        FROM sessions AS s
+        FROM sessions AS s{codec.with_author("s")}
         WHERE s.number IN ({_LATEST})
         ORDER BY {_LATEST_FIRST}
         """,

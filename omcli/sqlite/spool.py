@@ -315,7 +315,7 @@ class _SpoolReader:
             try:
                 rows.find(connection, row.id)
             except UnknownId:
-                rows.add(connection, (row,))
+                rows.add(connection, (row,), author=self._store.database.author)
                 return True
         return False
 

@@ -162,27 +162,27 @@ class Wiring:
         """The store for reading only, or an empty one if it is missing."""
         if self._usual is not None:
             return self.temporary()
-        store = self._open(wait=self.settings.wait, read_only=True)
-        self._opened.append(store)
-        return store
+        self._opened.append(self._open(wait=self.settings.wait, read_only=True))
+        return self._opened[-1]
 
     @cached_property
     def store_at_once(self) -> SqliteStore:
         """The store for a write that may be left out: it does not wait for other writers."""
         if self._usual is not None:
             return self.temporary()
-        store = self._open(wait=0)
-        self._opened.insert(0, store)
-        return store
+        self._opened.insert(0, self._open(wait=0))
+        return self._opened[0]
 
     @cached_property
     def _open(self) -> Callable[..., SqliteStore]:
         """Function that opens the store, with the arguments `wait` and `read_only`."""
-        if self._server is not None:
-            return self._server.open
         from omcli.sqlite import SqliteStore
+        from omcli.sqlite.lanes import current_author
 
-        return partial(SqliteStore.open, self.spool_path, learn_key=self._learn_key)
+        author = current_author(self.settings.author)
+        if self._server is not None:
+            return partial(self._server.open, author=author)
+        return partial(SqliteStore.open, self.spool_path, author=author, learn_key=self._learn_key)
 
     @cached_property
     def _server(self) -> StoreOnServer | None:
@@ -259,9 +259,8 @@ class Wiring:
     def temporary(self) -> SqliteStore:
         from omcli.sqlite import SqliteStore
 
-        store = SqliteStore.temporary()
-        self._opened.append(store)
-        return store
+        self._opened.append(SqliteStore.temporary())
+        return self._opened[-1]
 
     @property
     def spool_path(self) -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omcli.memory.retention import RetentionRules
-    from omcli.memory.session import EvictionPolicy
+    from omcli.memory.session import Author, EvictionPolicy
     from omcli.operations.clock import Clock
     from omcli.operations.deps import ObserverDeps
     from omcli.operations.model_calls import Limit, Patience
@@ -219,11 +219,11 @@ class StoreOnServer:
         self._wait = wait
         self._was_seen = False
 
-    def open(self, *, wait: float, read_only: bool = False) -> SqliteStore:
+    def open(self, *, wait: float, read_only: bool = False, author: Author | None = None) -> SqliteStore:
         """Open the store. Raise the errors of `PostgresStore.open`."""
         from omcli.postgres import PostgresStore
 
-        return PostgresStore.open(self._url.url, wait=wait, read_only=read_only)
+        return PostgresStore.open(self._url.url, wait=wait, read_only=read_only, author=author)
 
     @property
     def exists(self) -> bool:

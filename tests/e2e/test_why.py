@@ -66,7 +66,7 @@ class TestFiles:
         assert newest["asked"]["text"] == "User: Please round the fares in fares.py now."
         assert "DOG_FARE_CENTS" in oldest["row"]["text"]
         assert "fare for dogs" in oldest["asked"]["text"]
-        assert newest["session"] == {"id": FERRY, "project": str(told.folder)}
+        assert (newest["session"]["id"], newest["session"]["project"]) == (FERRY, str(told.folder))
 
     def test_decisions_and_rules_that_bear_on_an_edit_are_shown_with_it(self, told: Om) -> None:
         """The decision was made before the request, and shares words with it and with the edit."""

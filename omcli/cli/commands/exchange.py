@@ -51,7 +51,7 @@ def _input_names() -> list[str]:
     return list(INPUT_NAMES)
 
 
-@with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag"])
+@with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag", "author"])
 def export(
     run: Run,
     rows: RowFilter,

@@ -30,7 +30,7 @@ from omcli.cli.options import (
     tokens_option,
     within_limit,
 )
-from omcli.cli.reports import ask_first, operation_as_dict, operation_summary, store_file
+from omcli.cli.reports import ask_first, has_authors, operation_as_dict, operation_summary, store_file
 from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row
 from omcli.operations.clock import period
@@ -67,7 +67,8 @@ def history(
     """List operations on the memory, the newest first.
 
     `om undo NUMBER` reverses reflect, compact, prune, forget and notes that resolve rows, until the rows that they hid
-    are permanently deleted. An undo is listed as an operation, too.
+    are permanently deleted. An undo is listed as an operation, too. The column BY is printed if several people have
+    written to the store.
     """
     run.output.open_pager()
     run.check_stream(jsonl=jsonl)
@@ -84,15 +85,24 @@ def history(
         for done in found:
             run.output.json_line(operation_as_dict(done))
     elif found:
-        header = ("NUMBER", "WHEN", "WHAT", "WHERE", "RESULT", "STATE")
-        run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "RESULT"))
+        with_author = has_authors(run)
+        rows = [_cells(done, with_author=with_author) for done in found]
+        run.output.table(list(rows[0]), [list(row.values()) for row in rows], wrapped=("WHERE", "RESULT"))
     elif last != 0:
         run.console.note("no operations yet")
 
 
-def _cells(done: Operation) -> tuple[str, ...]:
-    where = done.scope.session or done.scope.project or "-"
-    return str(done.number), minute(done.at), str(done.verb), where, operation_summary(done), _state(done)
+def _cells(done: Operation, *, with_author: bool) -> dict[str, str]:
+    """Return the cells of an operation by column."""
+    return {
+        "NUMBER": str(done.number),
+        "WHEN": minute(done.at),
+        "WHAT": str(done.verb),
+        **({"BY": str(done.author or "-")} if with_author else {}),
+        "WHERE": done.scope.session or done.scope.project or "-",
+        "RESULT": operation_summary(done),
+        "STATE": _state(done),
+    }
 
 
 def _state(done: Operation) -> str:

@@ -145,8 +145,8 @@ def note_fallback(run: Run, vectors: VectorSearch | None) -> None:
 
 
 def note_unknown(run: Run, query: LogQuery) -> None:
-    """Print a note if nothing is known of the session or project of a query."""
-    if query.session is None and query.project is None:
+    """Print a note if nothing is known of the session, project or author of a query."""
+    if query.session is query.project is query.author is None:
         return
     from omcli.operations.lookup import unknown  # loads much that a search does not need
 

@@ -13,6 +13,7 @@ from omcli.cli.background import last_worker
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted, size
 from omcli.cli.options import (
+    AuthorOption,
     SinceOption,
     StreamOption,
     UntilOption,
@@ -23,8 +24,9 @@ from omcli.cli.options import (
     project_path,
     within_limit,
 )
-from omcli.cli.reports import dollars
+from omcli.cli.reports import dollars, has_authors
 from omcli.memory.observation import Kind
+from omcli.memory.session import author_fields
 from omcli.operations import lookup, sizes
 from omcli.operations.clock import period
 from omcli.text.clean import one_line
@@ -78,6 +80,7 @@ def sessions(
     project: Annotated[str | None, project_option()] = None,
     since: SinceOption = None,
     until: UntilOption = None,
+    author: AuthorOption = None,
     last: Annotated[int | None, last_option("At most N sessions, from the top of the list.")] = None,
     sort: Annotated[
         SessionOrder,
@@ -94,15 +97,18 @@ def sessions(
     ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least 4
     characters, or `last`, the session with the latest message. Commands that store messages or notes accept a beginning
     only if it is a handle, or at least 8 digits of a UUID; any other text is a whole id, perhaps of a new session. A
-    session without a title is listed with its first prompt.
+    session without a title is listed with its first prompt. The column BY, with who first stored the session, is
+    printed if several people have written to the store.
     """
     run.output.open_pager()
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
-    is_whole = bool(begins or ends) or sort is not SessionOrder.LAST
+    is_whole = bool(begins or ends or author) or sort is not SessionOrder.LAST
     store = run.wiring.reading.sessions
     listed = store.summaries(project=project_path(project), last=None if is_whole else within_limit(last))
     found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)]
+    if author is not None:
+        found = [each for each in found if each.session.author and each.session.author.name == author]
     rows = [_ListedSession.of(each, store) for each in sorted(found, key=sort.key)[:last]]
     handles = lookup.session_handles(store.ids()) if rows else {}
     if run.json:
@@ -112,6 +118,8 @@ def sessions(
             run.output.json_line(_session_as_dict(each, handles))
     elif rows:
         _print_table(run, rows, handles)
+    elif author is not None:
+        run.console.note(f"no sessions by {author}; `om sessions` lists all")
     elif project is not None:
         run.console.note(f"no sessions of project {project_path(project)}; `om sessions` lists all")
     elif last != 0:
@@ -138,11 +146,14 @@ def _print_table(run: Run, rows: Sequence[_ListedSession], handles: Mapping[str,
         "MESSAGES": [str(each.summary.messages) for each in rows],
         "ROWS": [str(each.summary.observations) for each in rows],
         "PENDING": [str(each.summary.pending) for each in rows],
+        "BY": [str(each.summary.session.author or "-") for each in rows],
         "PROJECT": [_cut(_folder(each.summary.session.project), _LONGEST_PROJECT) for each in rows],
         "TITLE": [_cut(one_line(each.summary.session.title or each.prompt or ""), _LONGEST_TITLE) for each in rows],
     }
     if set(columns["PENDING"]) == {"0"}:
         del columns["PENDING"]
+    if not has_authors(run):
+        del columns["BY"]
     run.output.table(list(columns), list(zip(*columns.values(), strict=True)), cut="TITLE")
 
 
@@ -174,6 +185,7 @@ def _session_as_dict(listed: _ListedSession, handles: Mapping[str, str]) -> dict
         "first_at": summary.first_at,
         "last_at": summary.last_at,
         "seen_at": summary.seen_at,
+        **author_fields(session.author),
     }
     return {name: value for name, value in columns.items() if value is not None}
 
