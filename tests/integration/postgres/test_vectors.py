@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from omcli.base.errors import BadConfiguration
 from omcli.memory.observation import LogQuery
 from omcli.memory.ports import Store
 from omcli.postgres import PostgresStore
@@ -105,14 +106,18 @@ def test_without_the_extension_all_are_compared_until_it_is_there(
 ) -> None:
     name = database(without_extension)
     with PostgresStore.open(without_extension, wait=1) as store:
+        assert isinstance(store, PostgresStore)
         fill(store, 20)
         of = vector()
         before = PostgresVectors(store.database, few=0).nearest(MODEL, of, LogQuery(), most=5)
         assert before == SqliteVectors(store.database).nearest(MODEL, of, LogQuery(), most=5)
         assert postgres_server.run(INDEXES, database=name) == []
+        assert not store.vectors.are_indexed()
+        with pytest.raises(BadConfiguration, match="no pgvector"):
+            store.vectors.renew()
         postgres_server.run("CREATE EXTENSION vector", database=name)
-        store.index.renew()
-        store.index.renew()
+        store.vectors.renew()
+        assert store.vectors.are_indexed()
         assert postgres_server.run(INDEXES, database=name) == [("vectors_near_1",)]
         after = PostgresVectors(store.database, few=0).nearest(MODEL, of, LogQuery(), most=5)
         assert after.messages == pytest.approx(before.messages)
@@ -179,3 +184,8 @@ def test_another_word_with_the_same_meaning_is_recalled(
     (best, *_) = om("recall", "truck", "--json", env=env).document["results"]
     assert best["text"].endswith("the tide took the lorry")
     assert bool(scans(postgres_server, url)) == (kind == "postgres_url")
+    said = om("doctor", "-v", code=None).stdout
+    assert ("reads all vectors" in said) == (kind == "without_extension")
+    postgres_server.run("CREATE EXTENSION IF NOT EXISTS vector", database=database(url))
+    om("doctor", "--fix", code=None)
+    assert "reads all vectors" not in om("doctor", "-v", code=None).stdout
