@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from omcli.memory.observation import LogQuery
     from omcli.sqlite.vectors import Floats
 
-_FEW = 2_000
+FEW = 2_000
 """Number of vectors up to which all are compared, and of those whose average says what is near."""
 _READ = 100
 """Number of vectors that are read from the index. More of the nearest would be missed if it looked at no more."""
@@ -45,7 +45,7 @@ class PostgresVectors(SqliteVectors):
     Up to `few` vectors are compared without it.
     """
 
-    def __init__(self, database: dialect.Database, *, few: int = _FEW) -> None:
+    def __init__(self, database: dialect.Database, *, few: int) -> None:
         super().__init__(database)
         self._few = few
 
@@ -75,7 +75,7 @@ class PostgresVectors(SqliteVectors):
             f" current_setting('om.wanted')::{halves} LIMIT {_READ}"
         )
         # Digests have no order of their own, so that the first ones are a sample.
-        by_digest = f"{vectors.vectors_of(model)} ORDER BY n.digest LIMIT {self._few or _FEW}"
+        by_digest = f"{vectors.vectors_of(model)} ORDER BY n.digest LIMIT {self._few or FEW}"
         _, sample = vectors.match(connection, by_digest, (), wanted)
 
         def nearest_of(
