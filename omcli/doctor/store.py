@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput
+from omcli.base.record import replace
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.processes import state_folder
 from omcli.settings.settings import ServerUrl
@@ -25,6 +26,7 @@ from omcli.wiring.policies import backups, store_version
 
 if TYPE_CHECKING:
     from omcli.settings.settings import Settings
+    from omcli.sqlite import SqliteStore
 
 _NETWORK = frozenset(
     "9p afs beegfs ceph cifs davfs fuse.davfs2 fuse.rclone fuse.sshfs glusterfs fuse.glusterfs gpfs lustre ncpfs nfs"
@@ -48,6 +50,7 @@ def section(settings: Settings) -> Section:
         return {
             "store": _database,
             "index": _index,
+            "vectors": _vectors,
             "permissions": _private,
             "password": _password,
             "spool": _spool,
@@ -320,6 +323,24 @@ def _password(doctor: Doctor) -> Iterator[Check]:
     if isinstance(url, ServerUrl) and url.has_password and by.is_file() and by.stat().st_mode & _OTHERS:
         where = shown(by, doctor.environment)
         yield warn("password", f"others may read the password in {where}", f"`chmod 600 {where}`, or use ~/.pgpass")
+
+
+def _vectors(doctor: Doctor) -> Iterator[Check]:
+    """Check that the server finds the nearest vectors by itself, if the store has any."""
+    from omcli.postgres.vectors import PostgresVectors  # noqa: PLC0415 - most stores are files
+
+    def index_all(store: SqliteStore) -> None:
+        assert isinstance(store.vectors, PostgresVectors)
+        store.vectors.renew()
+
+    def settle() -> str:
+        doctor.write(index_all)
+        return "indexed"
+
+    vectors = doctor.store.vectors if doctor.has_store else None
+    if isinstance(vectors, PostgresVectors) and not vectors.are_indexed():
+        text = "each search reads all vectors, because the database has no index of them"
+        yield replace(skip("vectors", text, "`CREATE EXTENSION vector` there, then `om doctor --fix`"), settle=settle)
 
 
 def _copies(doctor: Doctor) -> Iterator[Check]:

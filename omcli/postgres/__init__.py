@@ -80,9 +80,9 @@ class PostgresStore(SqliteStore):
 
     @cached_property
     def vectors(self) -> PostgresVectors:
-        from omcli.postgres.vectors import PostgresVectors
+        from omcli.postgres.vectors import FEW, PostgresVectors
 
-        return PostgresVectors(self.database)
+        return PostgresVectors(self.database, few=FEW)
 
     @cached_property
     def operations(self) -> PostgresOperations:

@@ -226,6 +226,11 @@ BEGIN
                 FROM pg_attribute WHERE attrelid = format('om.%I', of_table)::regclass AND attname = of_column);
         END IF;
     END LOOP;
+    FOR of_table IN SELECT oid::regclass FROM pg_class  -- they were just made anew
+        WHERE relnamespace = 'om'::regnamespace AND starts_with(relname, 'vectors_near_')
+    LOOP
+        EXECUTE format('ALTER INDEX %s ALTER COLUMN 1 SET STATISTICS 0', of_table);
+    END LOOP;
 END $$;
 
 -- What readers see. The conditions apply before those of a query, and those of a table that a condition reads apply

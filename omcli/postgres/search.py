@@ -111,7 +111,6 @@ def renew(connection: Connection) -> None:
                 connection.execute(f"REINDEX INDEX {index}")
         found = connection.execute(f"SELECT {number} FROM {source} ORDER BY 1").fetchall()
         _index(connection, source, [each for (each,) in found])
-    connection.execute("SELECT index_vectors(number) FROM vector_models")
 
 
 def _index(connection: Connection, source: str, numbers: Sequence[int]) -> None:

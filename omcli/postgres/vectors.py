@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from omcli.base.errors import BadConfiguration
 from omcli.memory.search import Nearest
 from omcli.sqlite import dialect, rows, vectors
 from omcli.sqlite.search import message_clauses
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from omcli.memory.observation import LogQuery
     from omcli.sqlite.vectors import Floats
 
-_FEW = 2_000
+FEW = 2_000
 """Number of vectors up to which all are compared, and of those whose average says what is near."""
 _READ = 100
 """Number of vectors that are read from the index. More of the nearest would be missed if it looked at no more."""
@@ -23,6 +24,10 @@ _INDEX = """
     WHERE extname = 'vector' AND to_regclass(?) IS NOT NULL AND has_schema_privilege(extnamespace, 'USAGE')
 """
 """The schema of pgvector, if an index exists and the user may use it."""
+_LACKING = """
+    SELECT count(*) FROM vector_models AS model WHERE to_regclass('vectors_near_' || model.number) IS NULL
+        AND dimensions <= 4000 AND EXISTS (SELECT 1 FROM vectors AS v WHERE v.model = model.number)
+"""
 _SETTINGS = f"""
     SELECT set_config('om.wanted', ?, TRUE), set_config('hnsw.iterative_scan', 'relaxed_order', TRUE),
         set_config('hnsw.ef_search', '{2 * _READ}', TRUE), set_config('enable_sort', 'off', TRUE)
@@ -40,9 +45,24 @@ class PostgresVectors(SqliteVectors):
     Up to `few` vectors are compared without it.
     """
 
-    def __init__(self, database: dialect.Database, *, few: int = _FEW) -> None:
+    def __init__(self, database: dialect.Database, *, few: int) -> None:
         super().__init__(database)
         self._few = few
+
+    def are_indexed(self) -> bool:
+        """Return True unless there are vectors without an index that could have one."""
+        with self._database.reading() as connection:
+            (number,) = connection.execute(_LACKING).fetchone()
+        return not number
+
+    def renew(self) -> None:
+        """Make the indexes that are missing. Raise BadConfiguration if the database lacks the extension."""
+        with self._database.writing() as connection:
+            connection.execute("SELECT index_vectors(number) FROM vector_models")
+        if not self.are_indexed():
+            raise BadConfiguration(
+                "the database has no pgvector 0.8 or later", hint="`CREATE EXTENSION vector` adds it"
+            )
 
     def _nearest(self, connection: Any, model: Model, wanted: Floats, query: LogQuery, *, most: int) -> Nearest:
         index = connection.execute(_INDEX, (f"vectors_near_{model.number}",)).fetchone()
@@ -55,7 +75,7 @@ class PostgresVectors(SqliteVectors):
             f" current_setting('om.wanted')::{halves} LIMIT {_READ}"
         )
         # Digests have no order of their own, so that the first ones are a sample.
-        by_digest = f"{vectors.vectors_of(model)} ORDER BY n.digest LIMIT {self._few or _FEW}"
+        by_digest = f"{vectors.vectors_of(model)} ORDER BY n.digest LIMIT {self._few or FEW}"
         _, sample = vectors.match(connection, by_digest, (), wanted)
 
         def nearest_of(

@@ -13,10 +13,12 @@ from omcli.base.errors import BadUsage
 from omcli.memory.observation import LogQuery
 from omcli.postgres import PostgresStore
 from omcli.postgres.moving import copy_store
+from omcli.postgres.vectors import PostgresVectors
 from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.material import COUNTER, NOW, said, session
 
+MODEL = "test/three"
 STORIES = Path(__file__).parents[2] / "stories"
 
 
@@ -44,6 +46,10 @@ def lived(om: Om) -> Om:
     om("prune", "--keep-last", "5", "--yes", code=None)
     om("undo")
     om("forget", "--match", "release", "--yes", "--hard", code=None)
+    with SqliteStore.open(om.db, wait=1) as store:
+        places = store.vectors.missing(MODEL)
+        texts = {part for parts in store.vectors.texts(places).values() for part in parts}
+        store.vectors.put(MODEL, places, {text: [1.0, len(text), -3.0] for text in texts})
     return om
 
 
@@ -54,11 +60,15 @@ def test_a_store_that_is_moved_to_a_server_and_back_is_the_same(lived: Om, postg
         assert copied["observations"] > 20
         assert copied["operations"] > 3
         assert min(copied[table] for table in ("aside_messages", "aside_observations", "tombstones")) > 0
+        assert min(copied[table] for table in ("vector_models", "vectors", "message_vectors", "row_vectors")) > 0
         with SqliteStore.open(tmp_path / "back.db", wait=1) as back:
             assert copy_store(server, back) == copied
             assert list(back.records.read()) == list(store.records.read())
             back.index.check(thoroughly=True)
         server.index.check(thoroughly=True)
+        by_index, by_all = PostgresVectors(server.database, few=0), store.vectors
+        near, expected = (each.nearest(MODEL, [1, 50, 3], LogQuery(), most=3) for each in (by_index, by_all))
+        assert [*near.messages.values()] == pytest.approx([*expected.messages.values()])
         ours = [logged.observation for logged in store.rows.log(LogQuery(hidden=True))]
         assert [logged.observation for logged in server.rows.log(LogQuery(hidden=True))] == ours
         # New rows get numbers of their own.

@@ -305,6 +305,7 @@ def test_estimates_do_not_tell_what_others_wrote(shared: Shared) -> None:
     with PostgresStore.open(shared.url(), wait=1) as store:
         those = [said("the plan is secret", identity=str(each), key=f"k{each}") for each in range(300)]
         store.messages.append(session(cwd="/src/other"), those, counter=COUNTER, now=NOW)
+        store.vectors.put(MODEL, store.vectors.missing(MODEL), {"the plan is secret": [1.0, 2.0]})
     for table, columns in UNCOUNTED.items():  # as a store that was in use before
         for column in columns:
             shared.run(f"ALTER TABLE om.{table} ALTER COLUMN {column} SET STATISTICS -1")
@@ -333,6 +334,8 @@ def test_estimates_do_not_tell_what_others_wrote(shared: Shared) -> None:
     kept = set(shared.run("SELECT tablename, attname FROM pg_stats WHERE schemaname = 'om'"))
     assert kept
     assert not kept & named
+    assert "vectors_near_1" not in {table for table, _ in kept}
+    assert shared.run("SELECT to_regclass('om.vectors_near_1') IS NOT NULL") == [(True,)]
 
 
 # ---- writing
