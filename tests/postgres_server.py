@@ -115,12 +115,12 @@ def started(folder: Path) -> PostgresServer:
             access = folder / "pg_hba.conf"
             access.write_text(f"local all {CAREFUL_USER} scram-sha-256\n{access.read_text()}")
         server.ensure_postgres_running()
+        # If we are root, the server runs as another user. Programs without root's privileges reach it as well.
+        folder.chmod(0o750)
+        os.chown(folder, -1, os.getgid())
         socket = server.get_postmaster_info().socket_dir
         found = PostgresServer(f"postgresql://postgres@/postgres?host={quote(str(socket), safe='/')}", folder)
         if is_new:
-            # If we are root, the server runs as another user. Programs without root's privileges reach it as well.
-            folder.chmod(0o750)
-            os.chown(folder, -1, os.getgid())
             found.run(f"CREATE ROLE {CAREFUL_USER} LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
     return found
 
