@@ -110,14 +110,14 @@ def started(folder: Path) -> PostgresServer:
         is_new = not (folder / "PG_VERSION").exists()
         server.ensure_pgdata_inited()
         if is_new:
-            # A server of root runs as another user. Root's programs reach its socket also without its privileges.
-            folder.chmod(0o750)
-            os.chown(folder, -1, os.getgid())
             with (folder / "postgresql.conf").open("a") as settings:
                 settings.write(_SETTINGS)
             access = folder / "pg_hba.conf"
             access.write_text(f"local all {CAREFUL_USER} scram-sha-256\n{access.read_text()}")
         server.ensure_postgres_running()
+        # If we are root, the server runs as another user. Programs without root's privileges reach it as well.
+        folder.chmod(0o750)
+        os.chown(folder, -1, os.getgid())
         socket = server.get_postmaster_info().socket_dir
         found = PostgresServer(f"postgresql://postgres@/postgres?host={quote(str(socket), safe='/')}", folder)
         if is_new:

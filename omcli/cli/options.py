@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path
@@ -30,7 +30,6 @@ from omcli.wiring import Wiring, counters, formats
 
 if TYPE_CHECKING:
     from omcli.cli.command import Run
-    from omcli.memory.ports import Store
 
 Values = dict[str, object]
 """Values of a command's parameters, by name."""
@@ -219,8 +218,8 @@ def provider_names() -> list[str]:
 
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
     """Return the last sessions with their titles or prompts. Return none on errors: completion cannot show them."""
-    with suppress(OmError, OSError):
-        store = _reading(ctx).sessions
+    with suppress(OmError, OSError), closing(_wiring(ctx)) as wiring:
+        store = wiring.reading.sessions
         found = [summary.session for summary in store.summaries(last=_LAST)]
         return [(each.id, one_line(each.title or store.prompt(each.id) or "")[:60]) for each in found]
     return []
@@ -228,16 +227,16 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
 
 def row_ids(ctx: Any) -> list[tuple[str, str]]:
     """Return the last rows with the beginning of their text; none on errors."""
-    with suppress(OmError, OSError):
-        rows = [logged.observation for logged in _reading(ctx).rows.log(LogQuery(last=_LAST))]
+    with suppress(OmError, OSError), closing(_wiring(ctx)) as wiring:
+        rows = [logged.observation for logged in wiring.reading.rows.log(LogQuery(last=_LAST))]
         return [(handle(row.id), row.text[:60]) for row in rows]
     return []
 
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
     """Return the last operations that can be undone, with their verbs and times; none on errors."""
-    with suppress(OmError, OSError):
-        found = [done for done in _reading(ctx).operations.history() if done.can_be_undone][:_LAST]
+    with suppress(OmError, OSError), closing(_wiring(ctx)) as wiring:
+        found = [done for done in wiring.reading.operations.history() if done.can_be_undone][:_LAST]
         return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]
     return []
 
@@ -251,11 +250,6 @@ def backup_days(ctx: Any) -> list[str]:
         found = by_age(backup_files(wiring.spool_path), wiring.clock.now())
         return list(dict.fromkeys(f"{each.at:%Y-%m-%d}" for each in reversed(found)))
     return []
-
-
-def _reading(ctx: Any) -> Store:
-    """Return the store that the command would read."""
-    return _wiring(ctx).reading
 
 
 def _wiring(ctx: Any) -> Wiring:

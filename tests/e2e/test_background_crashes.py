@@ -140,7 +140,7 @@ class TestAtWork:
             streams = open_by(worker)
             assert streams[0] == os.devnull
             assert streams[1] == streams[2] == str(om.home / ".local/state/om/background.log")
-            own = (str(om.db), str(om.home))
+            own = (str(om.db), str(om.home), *(["socket:"] if om.url else []))
             # What its model was asked may not be closed yet.
             wait_until(lambda: all(name.startswith(own) for at, name in open_by(worker).items() if at > 2))
 

@@ -408,7 +408,7 @@ class TestFiles:
     def test_they_have_a_largest_size_together(self, om: Om) -> None:
         """S2.39: beyond it the error is that of the store, and nothing is kept."""
         om("note", "first")
-        folder(om).mkdir()
+        folder(om).mkdir(parents=True)
         other = folder(om) / f"{1:019}.invalid"
         with other.open("wb") as stream:
             stream.truncate(256_000_000)

@@ -71,7 +71,8 @@ def tick(
 
     \b
     The exit code is
-      0           if something was done, left to a worker or, with --check, is due; and with --estimate,
+      0           if something was done, left to a worker or (--check) is due,
+                  and with --estimate,
       1           if nothing was due,
       69          if a model failed,
       73, 74, 75  if no worker could be started,

@@ -92,7 +92,7 @@ class Watcher:
         found = self._connection.execute(
             "SELECT m.text FROM messages AS m JOIN observation_sources AS s ON s.message = m.seq"
             " JOIN observations AS o ON o.position = s.observation"
-            " WHERE o.kind = 'observation' AND NOT instr(o.text, m.text)"
+            " WHERE o.kind = 'observation' AND instr(o.text, m.text) = 0"
         )
         return [text for (text,) in found]
 
