@@ -263,7 +263,7 @@ class StoreOnServer:
 
         copy = SqliteStore.temporary()
         with closing(self.open(wait=self._wait)) as store:
-            copy_store(store, copy)
+            copy_store(store, copy, private=True)
         return copy
 
 
