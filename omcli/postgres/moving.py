@@ -61,7 +61,7 @@ _LATER = {"operations": ("undone_by",)}
 """Columns that may refer to a later row of the same table. They are set when all rows are there."""
 _AT_ONCE = 5_000
 _MOST_BYTES = 8 << 20
-"""Maximum size of the rows that are copied in one transaction, unless a single row is larger."""
+"""Maximum size of the rows, as Python prints them, of one transaction, unless a single row is larger."""
 
 
 def copy_store(source: SqliteStore, target: SqliteStore, *, private: bool = False) -> Mapping[str, int]:
@@ -155,7 +155,7 @@ def _page(
         for place in flags:
             values[place] = None if values[place] is None else bool(values[place])
         yield values
-        size += sum(len(value) for value in values if isinstance(value, (str, bytes)))
+        size += len(repr(values))
         if size > _MOST_BYTES:
             return
 

@@ -117,10 +117,15 @@ def renew(connection: Connection) -> None:
             connection.execute(f"{'REINDEX' if index['indisprimary'] else 'DROP'} INDEX {index['relname']}")
         found = connection.execute(f"SELECT {number} FROM {source} ORDER BY 1").fetchall()
         for words in _words_at(connection, source, [each for (each,) in found]):
-            connection.copy(table, (number, "words"), words)
+            connection.copy(table, (number, "words"), ((at, _array(each)) for at, each in words))
         for index in indexes:
             if not index["indisprimary"]:
                 connection.execute(index["pg_get_indexdef"])
+
+
+def _array(words: Iterable[str]) -> str:
+    """Return words as PostgreSQL reads an array. They have letters and digits alone."""
+    return "{" + ",".join(f'"{word}"' for word in words) + "}"
 
 
 def _words_at(connection: Connection, source: str, numbers: Sequence[int]) -> Iterator[list[tuple[int, list[str]]]]:
