@@ -308,11 +308,6 @@ class ServerDatabase(dialect.Database):
         with self.writing() as connection:
             renew(connection)
 
-    def size(self) -> int:
-        with self.om_errors():
-            (found,) = self.connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
-        return int(found)
-
 
 _LOCK_ALL = f"pg_advisory_xact_lock({_WRITING})"
 _LOCK_SHARED = f"pg_advisory_xact_lock_shared({_WRITING})"
