@@ -218,6 +218,15 @@ class Connection:
             while some := [_cleaned(_bound(values, query.arrays)) for values in islice(waiting, _SENT_AT_ONCE)]:
                 self.raw.execute("; ".join(cursor.mogrify(query.sql, values) for values in some).encode())
 
+    def copy(self, table: str, columns: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
+        """Add rows in a single statement. New texts among them are not indexed."""
+        with (
+            self.raw.cursor() as cursor,
+            cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copying,
+        ):
+            for row in rows:
+                copying.write_row([*map(_clean, row)])
+
     def cursor(self) -> Cursor:
         """Return a cursor for many rows, which are plain tuples."""
         return Cursor(self)
@@ -255,15 +264,15 @@ def _array(value: object) -> object:
 
 def _cleaned(values: Mapping[str, object] | Sequence[object]) -> Mapping[str, object] | Sequence[object]:
     """Return parameters without what PostgreSQL cannot store in text."""
-
-    def clean(value: object) -> object:
-        if isinstance(value, str):
-            return _UNSTORABLE.sub("\ufffd", value).replace(_NUL, _STORED_NUL)
-        return [clean(each) for each in value] if isinstance(value, list) else value
-
     if isinstance(values, Mapping):
-        return {name: clean(value) for name, value in values.items()}
-    return list(map(clean, values))
+        return {name: _clean(value) for name, value in values.items()}
+    return list(map(_clean, values))
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value).replace(_NUL, _STORED_NUL)
+    return [_clean(each) for each in value] if isinstance(value, list) else value
 
 
 # ---- an open database: its transactions and errors
@@ -300,11 +309,6 @@ class ServerDatabase(dialect.Database):
 
         with self.writing() as connection:
             renew(connection)
-
-    def size(self) -> int:
-        with self.om_errors():
-            (found,) = self.connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
-        return int(found)
 
 
 _LOCK_ALL = f"pg_advisory_xact_lock({_WRITING})"

@@ -6,6 +6,7 @@ can be undone. An interrupted copy is continued after the last row of each table
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from omcli.base import telling
 from omcli.base.errors import BadUsage, InputOutput
 from omcli.sqlite import dialect
-from omcli.sqlite.codec import compact_json
 from omcli.sqlite.dialect import Database
 
 if TYPE_CHECKING:
@@ -60,18 +60,19 @@ _FLAGS = frozenset({"counted", "failed", "erased", "visible", "late"})
 """Columns that are integers in SQLite and booleans in PostgreSQL, unless they are in `_COUNTS`."""
 _LATER = {"operations": ("undone_by",)}
 """Columns that may refer to a later row of the same table. They are set when all rows are there."""
-_AT_ONCE = 500
+_AT_ONCE = 5_000
 _MOST_BYTES = 8 << 20
-"""Maximum size of the rows that are copied in one transaction, unless a single row is larger."""
+"""Maximum size of the rows, as Python prints them, of one transaction, unless a single row is larger."""
 
 
-def copy_store(source: SqliteStore, target: SqliteStore) -> Mapping[str, int]:
+def copy_store(source: SqliteStore, target: SqliteStore, *, private: bool = False) -> Mapping[str, int]:
     """Copy a store into an empty one, or go on with an interrupted copy. Return the numbers of rows by table.
 
     Nobody can write to the source in the meantime. Raise BadUsage if the target has a memory of its own, and
-    InputOutput if it is not equal in the end.
+    InputOutput if it is not equal in the end. A `private` copy is of a single moment: others go on writing, and it is
+    not compared.
     """
-    with source.database.writing() as reading:
+    with source.database.reading() if private else source.database.writing() as reading:
         _adopt(reading, target.database)
         copied: dict[str, int] = {}
         total = sum(_count(reading, table) for table in _KEYS)
@@ -90,8 +91,9 @@ def copy_store(source: SqliteStore, target: SqliteStore) -> Mapping[str, int]:
         for table, key in _COUNTS.items():
             for _ in _copy(reading, target.database, table, key):
                 pass
-        _go_on_counting(target.database)
-    _check(source, target)
+        _prepare(target.database)
+        if not private:
+            _check(source.database, reading, target.database)
     return copied
 
 
@@ -119,36 +121,50 @@ def _count(connection: Any, table: str) -> int:
 def _copy(reading: Any, target: Database, table: str, key: str) -> Iterator[int]:
     """Copy the rows of a table after the last one that the target has. Yield the number of rows of each transaction."""
     columns = dialect.columns_of(reading, table).split(", ")
-    keys = key.split(", ")
+    later = [columns.index(each) for each in _LATER.get(table, ())]
     with target.reading() as there:
-        order = ", ".join(f"{each} DESC" for each in keys)
+        order = ", ".join(f"{each} DESC" for each in key.split(", "))
         last = there.execute(f"SELECT {key} FROM {table} ORDER BY {order} LIMIT 1").fetchone()
-    while rows := list(_page(reading, table, columns, key, last)):
+    for rows in _pages(reading, table, columns, key, after=last):
+        for row in rows:
+            for place in later:
+                row[place] = None
         with target.writing() as writing:
             _insert(writing, table, columns, rows)
-        places = [columns.index(each) for each in keys]
-        last = tuple(rows[-1][place] for place in places)
         yield len(rows)
 
 
-def _page(reading: Any, table: str, columns: list[str], key: str, last: tuple[Any, ...] | None) -> Iterator[list[Any]]:
-    """Yield the next rows of a table, in the order of its key."""
-    after = "" if last is None else f"WHERE ({key}) > ({', '.join('?' * len(last))})"
-    query = f"SELECT {', '.join(columns)} FROM {table} {after} ORDER BY {key} LIMIT {_AT_ONCE}"
-    later = _LATER.get(table, ())
-    flags = [name in _FLAGS and table not in _COUNTS for name in columns]
+def _pages(
+    connection: Any, table: str, columns: list[str], key: str, *, after: tuple[Any, ...] | None = None
+) -> Iterator[list[list[Any]]]:
+    """Yield the rows of a table in the order of its key, as many at once as fit into a transaction."""
+    places = [columns.index(each) for each in key.split(", ")]
+    while page := list(_page(connection, table, columns, key, after)):
+        after = tuple(page[-1][place] for place in places)
+        yield page
+
+
+def _page(
+    connection: Any, table: str, columns: list[str], key: str, after: tuple[Any, ...] | None
+) -> Iterator[list[Any]]:
+    condition = "" if after is None else f"WHERE ({key}) > ({', '.join('?' * len(after))})"
+    query = f"SELECT {', '.join(columns)} FROM {table} {condition} ORDER BY {key} LIMIT {_AT_ONCE}"
+    flags = [place for place, name in enumerate(columns) if name in _FLAGS and table not in _COUNTS]
     size = 0
-    for row in reading.execute(query, tuple(last or ())):
-        values = [bool(value) if flag and value is not None else value for flag, value in zip(flags, row, strict=True)]
-        for name in later:
-            values[columns.index(name)] = None
+    for row in connection.execute(query, tuple(after or ())):
+        values = list(row)
+        for place in flags:
+            values[place] = None if values[place] is None else bool(values[place])
         yield values
-        size += sum(len(value) for value in values if isinstance(value, (str, bytes)))
+        size += len(repr(values))
         if size > _MOST_BYTES:
             return
 
 
 def _insert(writing: Any, table: str, columns: list[str], rows: list[list[Any]]) -> None:
+    if not isinstance(writing, sqlite3.Connection):
+        writing.copy(table, columns, rows)
+        return
     at_once = max(1, 900 // len(columns))
     for at in range(0, len(rows), at_once):
         some = rows[at : at + at_once]
@@ -164,12 +180,15 @@ def _set_later(reading: Any, writing: Any, table: str, columns: tuple[str, ...])
         writing.executemany(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", [tuple(row) for row in found])
 
 
-def _go_on_counting(target: Database) -> None:
-    """Let the numbers of new rows begin after those that were copied. SQLite does so by itself."""
+def _prepare(target: Database) -> None:
+    """Let a server index the texts that were copied, count new rows on from the last one, and look at the tables, so
+    that it plans queries well from the first one on. SQLite has done so by itself.
+    """
     from omcli.postgres.dialect import ServerDatabase  # noqa: PLC0415 - a file may be the target
 
     if not isinstance(target, ServerDatabase):
         return
+    target.renew_index()
     with target.writing() as writing:
         counted = writing.execute(
             "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
@@ -178,23 +197,28 @@ def _go_on_counting(target: Database) -> None:
         for table, column in counted:
             sequence = f"pg_get_serial_sequence('om.{table}', '{column}')"
             writing.execute(f"SELECT setval({sequence}, coalesce(max({column}), 0) + 1, FALSE) FROM {table}")
+        writing.execute(f"ANALYZE {', '.join((*_KEYS, *_COUNTS, 'message_words', 'row_words'))}")
 
 
-def _check(source: SqliteStore, target: SqliteStore) -> None:
-    """Raise InputOutput unless both stores give the same export."""
-    ours, theirs = (_digest(store) for store in (source, target))
-    if ours != theirs:
-        raise InputOutput(
-            f"{target.database.path} is not equal to {source.database.path}",
-            hint="the source is unchanged; empty the target and run it again",
-        )
+def _check(source: Database, reading: Any, target: Database) -> None:
+    """Raise InputOutput unless both stores have the same rows."""
+    for table, key in (_KEYS | _COUNTS).items():
+        with target.reading() as there:
+            if _digest(reading, table, key) != _digest(there, table, key):
+                raise InputOutput(
+                    f"{target.path} is not equal to {source.path}: `{table}` differs",
+                    hint="the source is unchanged; empty the target and run it again",
+                )
 
 
-def _digest(store: SqliteStore) -> bytes:
-    """Return a digest of all records, in their order."""
+def _digest(connection: Any, table: str, key: str) -> bytes:
+    """Return a digest of the rows of a table. The one character that a server cannot store counts as what it stores."""
     found = sha256()
-    for number, record in enumerate(store.records.read()):
-        found.update(compact_json(record).encode("utf-8", "surrogatepass") + b"\n")
-        if number % _AT_ONCE == 0:
-            telling.get()("checking", "record", number, None)
+    number = 0
+    columns = sorted(dialect.columns_of(connection, table).split(", "))
+    for page in _pages(connection, table, columns, key):
+        for row in page:
+            found.update(repr(row).replace(r"\ufdd0", "\ufffd").encode())
+        number += len(page)
+        telling.get()("checking", "row", number, None)
     return found.digest()

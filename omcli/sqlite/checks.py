@@ -22,7 +22,7 @@ _RESET_FROM, _RESET_FIXED = (3, 7, 0), (3, 51, 3)
 """First SQLite with the WAL-reset bug, and first without it again: two writers that begin the log anew at the same
 moment may lose pages.
 """
-_WAITING_COUNTS = f"SELECT count(*), coalesce(sum(tokens), 0), min(since) FROM ({WAITING})"
+_WAITING_COUNTS = f"SELECT coalesce(sum(messages), 0), coalesce(sum(tokens), 0), min(since) FROM ({WAITING})"
 _LAST_READINGS = """
     SELECT b.found FROM bookmarks AS b WHERE b.place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path)
 """
@@ -128,7 +128,9 @@ def release(database: Database, lane: HeldLane) -> None:
 
 def waiting_counts(database: Database) -> WaitingCounts:
     with database.reading() as connection:
-        messages, tokens, since = connection.execute(_WAITING_COUNTS, {"observe": Lane.OBSERVE}).fetchone()
+        messages, tokens, since = connection.execute(
+            _WAITING_COUNTS, {"observe": Lane.OBSERVE, "counter": None}
+        ).fetchone()
         return WaitingCounts(messages=messages, tokens=tokens, since=since, errors=len(last_errors(connection)))
 
 

@@ -17,9 +17,13 @@ from omcli.sqlite.dialect import Table
 if TYPE_CHECKING:
     from omcli.memory.changes import SessionTitle
 
+_CURSOR = "coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0)"
+_AFTER = f"""
+    (SELECT {{number}} FROM {dialect.by_index("messages AS m", "messages_of_session")}
+        WHERE m.session = s.number AND m.seq > {_CURSOR})
+"""
 _PENDING = f"""
-    ((SELECT {{number}} FROM messages AS m WHERE m.session = s.number AND m.seq >
-        coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0))
+    ({_AFTER}
     + (SELECT {{number}} FROM passed_over AS p JOIN {dialect.by_index("messages AS m", "messages_of_session")}
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
@@ -40,20 +44,20 @@ _LATEST = f"""
 """
 """Query for the numbers of the last sessions. It is separate, so that only their messages are counted."""
 WAITING = f"""
-    SELECT m.session, m.tokens, m.counter, s.seen_at AS since
-    FROM sessions AS s CROSS JOIN {dialect.by_index("messages AS m", "messages_of_session")}
-    WHERE m.session = s.number AND m.seq >
-        coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0)
-    UNION ALL SELECT m.session, m.tokens, m.counter, p.since
+    SELECT s.number AS session, s.seen_at AS since, {_AFTER.format(number="count(*)")} AS messages,
+        {_AFTER.format(number="sum(m.tokens)")} AS tokens,
+        {_AFTER.format(number="count(*) FILTER (WHERE m.counter <> :counter)")} AS others
+    FROM sessions AS s WHERE (SELECT max(m.seq) FROM messages AS m WHERE m.session = s.number) > {_CURSOR}
+    UNION ALL SELECT m.session, p.since, 1, m.tokens, CASE WHEN m.counter <> :counter THEN 1 ELSE 0 END
     FROM passed_over AS p CROSS JOIN {dialect.by_index("messages AS m", "messages_of_session")}
     WHERE m.session = p.session AND m.seq = p.message
 """
-"""Query for the pending messages of all sessions, each with the time since which it waits. It reads session by session,
-because the planner would otherwise read all messages.
+"""Query for counts of pending messages, with the time since which they wait. Those of each session are counted in a
+query of their own, because a planner would otherwise read all messages.
 """
 _WITH_WORK = f"""
     SELECT s.id FROM sessions AS s
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, count(*) FILTER (WHERE counter <> :counter) AS others
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(others) AS others
         FROM ({WAITING}) GROUP BY session) AS m ON m.session = s.number
     LEFT JOIN (SELECT session, sum(tokens) AS tokens, count(*) FILTER (WHERE counter <> :counter) AS others,
         sum(CASE WHEN kind = 'reflection' THEN visible ELSE 0 END) AS reflections FROM row_counts WHERE visible > 0

@@ -251,7 +251,7 @@ class Wiring:
     def store_size(self) -> int | None:
         """Size in bytes of the store and its write-ahead log, or of its database; None if the store is missing."""
         if self._server is not None:
-            return self._server.size
+            return self._server.size_of(self.reading)
         from omcli.sqlite.connection import size
 
         return size(self.spool_path)

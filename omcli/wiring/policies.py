@@ -235,14 +235,15 @@ class StoreOnServer:
                 self._was_seen = isinstance(found, PostgresStore)
         return self._was_seen
 
-    @property
-    def size(self) -> int | None:
-        """Size in bytes of the whole database, or None if it has no store."""
-        if not self.exists:
-            return None
+    @staticmethod
+    def size_of(store: SqliteStore) -> int | None:
+        """Return the size in bytes of the database of an open store, or None for one that stands for a missing one."""
+        from omcli.postgres import PostgresStore
         from omcli.postgres.differences import size
 
-        with closing(self.open(wait=self._wait, read_only=True)) as store, store.database.reading() as connection:
+        if not isinstance(store, PostgresStore):
+            return None
+        with store.database.reading() as connection:
             return size(connection)
 
     @property
@@ -263,7 +264,7 @@ class StoreOnServer:
 
         copy = SqliteStore.temporary()
         with closing(self.open(wait=self._wait)) as store:
-            copy_store(store, copy)
+            copy_store(store, copy, private=True)
         return copy
 
 

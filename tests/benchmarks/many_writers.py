@@ -25,12 +25,18 @@ from omcli.sqlite import SqliteStore
 from tests.material import COUNTER, NOW, row, said, session
 from tests.postgres_server import remove, started
 
-_WORDS = (
+COMMON = (
     "berth crane tide gate pilot ledger queue parser schedule buoy manifest ferry lock beacon cargo channel".split()
 )
 _MESSAGES = 10
 """Number of messages of a turn."""
 _WAIT = 60.0
+_VOCABULARY = 1_000_000
+
+
+def rare(chance: random.Random) -> str:
+    """Return a word that few texts have: most of them are said once, as in real text."""
+    return f"w{int(_VOCABULARY ** chance.random())}"
 
 
 def open_store(place: str) -> SqliteStore:
@@ -51,7 +57,7 @@ def work(place: str, me: int, sessions: int, begin: float, seconds: float) -> No
             time.sleep(0.01)
         while time.time() < begin + seconds:
             name = f"{me}-{chance.randrange(sessions)}"
-            texts = [f"{me} {number + at} {' '.join(chance.choices(_WORDS, k=40))}" for at in range(_MESSAGES)]
+            texts = [f"{me} {number + at} {' '.join(chance.choices(COMMON, k=40))}" for at in range(_MESSAGES)]
             number += _MESSAGES
             try:
                 since = time.perf_counter()
@@ -75,7 +81,7 @@ def work(place: str, me: int, sessions: int, begin: float, seconds: float) -> No
                 list(store.rows.log(LogQuery(session=name, last=200)))
                 timed("context", since)
                 since = time.perf_counter()
-                store.index.match(chance.choices(_WORDS, k=2), LogQuery(), most=200)
+                store.index.match([chance.choice(COMMON), rare(chance)], LogQuery(), most=200)
                 timed("recall", since)
             except TryAgain:
                 again += 1
@@ -83,7 +89,7 @@ def work(place: str, me: int, sessions: int, begin: float, seconds: float) -> No
 
 
 def measure(what: str, place: str, *, writers: int, sessions: int, seconds: float) -> None:
-    begin = time.time() + 2 + writers * 0.15
+    begin = time.time() + 3 + writers * 0.4
     command = [sys.executable, "-m", "tests.benchmarks.many_writers", "--work", place]
     programs = [
         subprocess.Popen(
@@ -97,7 +103,7 @@ def measure(what: str, place: str, *, writers: int, sessions: int, seconds: floa
         again += told["again"]
         for name, durations in told["took"].items():
             took[name] += durations
-    appended = len(took["append"]) * _MESSAGES
+    appended = len(took.get("append", ())) * _MESSAGES
     print(f"{what}, {writers} writers, {seconds:g} s: {appended / seconds:.0f} messages/s, {again} told to try again")
     for name, durations in took.items():
         durations.sort()

@@ -388,6 +388,7 @@ CREATE TABLE erased_rows (
 
 CREATE INDEX messages_of_session ON messages (session, seq);
 CREATE INDEX messages_by_key ON messages (substr(coalesce(key, id), -8));
+CREATE INDEX messages_with_images ON messages (session, seq) WHERE images IS NOT NULL;
 CREATE INDEX messages_calls ON messages (call_id) WHERE role = 'call';
 CREATE INDEX batches_of_lane ON batches (session, lane);
 CREATE UNIQUE INDEX observations_by_handle ON observations (substr(id, 13), id);
