@@ -25,7 +25,7 @@ NAMES = (
 
 
 class Machines:
-    """Stores of several machines, which share a clock but nothing else."""
+    """Stores of several machines, which share a clock but nothing else, and each have their own user."""
 
     def __init__(self, om: Om, new_om: Callable[[], Om]) -> None:
         self.om = om
@@ -46,7 +46,8 @@ class Machines:
     def __call__(self, machine: str, *words: str | Path, code: int | None = 0, stdin: str = "") -> Ended:
         self._minute += 1
         now = f"2026-06-01T{self._minute // 60:02}:{self._minute % 60:02}:00Z"
-        ended = self.om(*words, "--db", self.place(machine), "--now", now, code=code, stdin=stdin)
+        env = {"OM_AUTHOR": f"user of {machine}"}
+        ended = self.om(*words, "--db", self.place(machine), "--now", now, code=code, stdin=stdin, env=env)
         assert "Traceback" not in ended.stderr
         return ended
 

@@ -15,6 +15,7 @@ from omcli.postgres import PostgresStore
 from omcli.postgres.moving import copy_store
 from omcli.postgres.vectors import PostgresVectors
 from omcli.sqlite import SqliteStore
+from omcli.sqlite.dialect import columns_of
 from tests.conftest import Om
 from tests.material import COUNTER, NOW, said, session
 
@@ -51,6 +52,20 @@ def lived(om: Om) -> Om:
         texts = {part for parts in store.vectors.texts(places).values() for part in parts}
         store.vectors.put(MODEL, places, {text: [1.0, len(text), -3.0] for text in texts})
     return om
+
+
+def test_both_engines_have_the_same_tables_with_the_same_columns(postgres_url: str) -> None:
+    own = {"message_words", "row_words", "schema_version"}
+    with SqliteStore.temporary() as file, PostgresStore.open(postgres_url, wait=1) as server:
+        found = []
+        for store, query in (
+            (file, "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"),
+            (server, "SELECT tablename FROM pg_tables WHERE schemaname = 'om'"),
+        ):
+            with store.database.reading() as connection:
+                names = {name for (name,) in connection.execute(query)} - own
+                found.append({name: {*columns_of(connection, name).split(", ")} for name in names})
+    assert found[0] == found[1]
 
 
 def test_a_store_that_is_moved_to_a_server_and_back_is_the_same(lived: Om, postgres_url: str, tmp_path: Path) -> None:

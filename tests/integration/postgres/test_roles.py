@@ -164,6 +164,7 @@ def test_a_reader_sees_of_each_table_what_is_of_the_shared_project(lived: Shared
         assert has(f"SELECT session FROM om.{table}") == sessions
     for table in ("calls", "leases", "passed_over", "row_counts"):
         assert has(f"SELECT session FROM om.{table}") <= sessions
+    assert has("SELECT author FROM om.observations") == has("SELECT number FROM om.authors") == {1}
     assert lived.run("SELECT 1 FROM om.operations")
     assert has("SELECT coalesce(session, project) FROM om.operations") <= {*sessions, project}
 
