@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,6 @@ from omcli.memory.ports import Store
 from omcli.postgres import PostgresStore
 from omcli.postgres.search import words_of
 from omcli.recall.ranking import Query
-from tests.conftest import Om
 from tests.contract.keeping import keep
 from tests.fakes import MemoryStore
 from tests.material import row, said
@@ -90,14 +88,6 @@ class TestAsSqlite:
                     each.seq for each in other.search.messages(part)
                 ]
                 assert store.search.rows(part) == other.search.rows(part)
-
-
-def test_a_text_with_a_nul_is_forgotten(tmp_path: Path, postgres_url: str) -> None:
-    """PostgreSQL stores another character in place of a NUL."""
-    om = Om(tmp_path, postgres_url)
-    om("note", "Never call \0 on Sundays.")
-    om("forget", "--match", "call \0 on", "--yes")
-    assert om("log").stdout == ""
 
 
 class TestIndex:
