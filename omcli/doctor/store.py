@@ -338,7 +338,7 @@ def _vectors(doctor: Doctor) -> Iterator[Check]:
         return "indexed"
 
     vectors = doctor.store.vectors if doctor.has_store else None
-    if isinstance(vectors, PostgresVectors) and not vectors.are_indexed():
+    if isinstance(vectors, PostgresVectors) and not vectors.has_index():
         text = "each search reads all vectors, because the database has no index of them"
         yield replace(skip("vectors", text, "`CREATE EXTENSION vector` there, then `om doctor --fix`"), settle=settle)
 

@@ -49,7 +49,7 @@ class PostgresVectors(SqliteVectors):
         super().__init__(database)
         self._few = few
 
-    def are_indexed(self) -> bool:
+    def has_index(self) -> bool:
         """Return True unless there are vectors without an index that could have one."""
         with self._database.reading() as connection:
             (number,) = connection.execute(_LACKING).fetchone()
@@ -59,7 +59,7 @@ class PostgresVectors(SqliteVectors):
         """Make the indexes that are missing. Raise BadConfiguration if the database lacks the extension."""
         with self._database.writing() as connection:
             connection.execute("SELECT index_vectors(number) FROM vector_models")
-        if not self.are_indexed():
+        if not self.has_index():
             raise BadConfiguration(
                 "the database has no pgvector 0.8 or later", hint="`CREATE EXTENSION vector` adds it"
             )

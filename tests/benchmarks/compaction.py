@@ -76,7 +76,19 @@ def scores(called: Sequence[str], only: str, environment: Mapping[str, str]) -> 
     with TemporaryDirectory(prefix="om-bench-") as folder:
         out = Path(folder) / "scores.json"
         program = shlex.join([sys.executable, *called])
-        bench = [sys.executable, str(SHARED / "bench"), "run", "--only", only, "--om", program, "--out", str(out)]
+        bench = [
+            sys.executable,
+            str(SHARED / "bench"),
+            "run",
+            "--only",
+            only,
+            "--om",
+            program,
+            "--out",
+            str(out),
+            "--timeout",
+            "1800",
+        ]
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
         run = subprocess.run(
             bench,

@@ -91,7 +91,7 @@ class TestAsSqlite:
 
 
 class TestIndex:
-    def test_many_texts_are_indexed_in_one_transaction(self, store: PostgresStore) -> None:
+    def test_many_texts_has_index_in_one_transaction(self, store: PostgresStore) -> None:
         store.rows.add(*(row(number, text=f"tide {number}") for number in range(1, 1202)))
         [tide, last] = store.index.match(["tide", "1201"], LogQuery(), most=10_000)
         assert (len(tide.rows), [*last.rows]) == (1201, [1201])

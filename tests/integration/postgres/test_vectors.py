@@ -112,12 +112,12 @@ def test_without_the_extension_all_are_compared_until_it_is_there(
         before = PostgresVectors(store.database, few=0).nearest(MODEL, of, LogQuery(), most=5)
         assert before == SqliteVectors(store.database).nearest(MODEL, of, LogQuery(), most=5)
         assert postgres_server.run(INDEXES, database=name) == []
-        assert not store.vectors.are_indexed()
+        assert not store.vectors.has_index()
         with pytest.raises(BadConfiguration, match="no pgvector"):
             store.vectors.renew()
         postgres_server.run("CREATE EXTENSION vector", database=name)
         store.vectors.renew()
-        assert store.vectors.are_indexed()
+        assert store.vectors.has_index()
         assert postgres_server.run(INDEXES, database=name) == [("vectors_near_1",)]
         after = PostgresVectors(store.database, few=0).nearest(MODEL, of, LogQuery(), most=5)
         assert after.messages == pytest.approx(before.messages)
