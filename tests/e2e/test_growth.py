@@ -17,7 +17,7 @@ from omcli.formats import named
 from omcli.memory.message import Message
 from omcli.memory.transcript import Identities
 from tests.conftest import Om
-from tests.e2e.contents import connected
+from tests.e2e.contents import rows
 from tests.e2e.killing import Killing
 from tests.e2e.transcripts import Talk, long_talk
 from tests.shared import TRANSCRIPTS, needs_shared
@@ -44,8 +44,7 @@ def content(om: Om) -> tuple[list[dict[str, Any]], list[tuple[str, ...]]]:
 
 
 def execute(om: Om, sql: str) -> list[tuple[Any, ...]]:
-    with connected(om.place) as connection:
-        return list(connection.execute(sql))
+    return rows(om.place, sql)
 
 
 def test_observing_again_reads_what_is_new_and_reports_the_whole_file(om: Om) -> None:
