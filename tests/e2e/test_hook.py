@@ -138,6 +138,7 @@ class TestPrepared:
     def packs(self, om: Om) -> list[Path]:
         return list((om.home / STATE / "packs").iterdir())
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_the_same_pack_is_printed_without_opening_the_store(self, told: Om) -> None:
         first = self.start(told)
         [pack] = self.packs(told)
@@ -146,6 +147,7 @@ class TestPrepared:
         pack.write_text(pack.read_text().replace("make lint", "make tea"))
         assert self.start(told) == first.replace("make lint", "make tea")
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_packs_that_hold_no_more_are_deleted(self, told: Om) -> None:
         """Those of folders that are gone, and what a full disk has left of one."""
         self.start(told)
@@ -158,6 +160,7 @@ class TestPrepared:
         self.start(told)
         assert {each.name for each in self.packs(told)} == {pack.name, "codex-02"}
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_pack_keeps_no_variable_that_may_hold_a_secret(self, told: Om) -> None:
         secret = {"OM_OBSERVER_BASE_URL": "https://ada:hunter2@models.example/v1", "OM_OBSERVER_API_KEY": "sk-hunter2"}
         hook(told, "claude-code", given(told, "claude-code"), env=secret)
@@ -175,6 +178,7 @@ class TestPrepared:
         assert "The harbour closes at nine." in self.start(told)
 
     @pytest.mark.parametrize("change", ["variable", "file", "project", "folder", "session", "option", "version"])
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_pack_is_made_again_if_anything_else_differs(self, told: Om, change: str) -> None:
         self.start(told)
         [pack] = self.packs(told)
@@ -200,6 +204,7 @@ class TestPrepared:
         assert "make lint" in ended.stdout
         assert "make tea" not in ended.stdout
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_damaged_file_is_made_again(self, told: Om) -> None:
         first = self.start(told)
         [pack] = self.packs(told)
@@ -208,6 +213,7 @@ class TestPrepared:
             assert self.start(told) == first
 
     @pytest.mark.parametrize("options", [[], ["--hard", "--yes"]])
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_nothing_forgotten_stays_in_it(self, told: Om, options: list[str]) -> None:
         """Invariant 5: also for other clients and folders."""
         self.start(told)
@@ -215,12 +221,14 @@ class TestPrepared:
         assert self.packs(told) == []
         assert "make lint" not in self.start(told)
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_what_is_deleted_later_is_deleted_here_as_well(self, told: Om) -> None:
         told("forget", "--match", "make lint")
         self.start(told)
         told("prune", "--hard", "--yes")
         assert self.packs(told) == []
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_worker_prepares_the_pack_of_the_next_session(self, om: Om) -> None:
         transcript = om.write("t.jsonl", talk(om).text())
         asked = {"event": "Stop", "session": OLD, "transcript": str(transcript), "folder": str(project(om))}
@@ -345,7 +353,7 @@ class TestFaults:
     def test_a_newer_store_is_logged(self, told: Om) -> None:
         make_newer(told.place)
         assert hook(told, "claude-code", given(told, "claude-code")).stdout == ""
-        assert "newer" in logged(told)[-1]["error"]
+        assert "has schema version 9999" in logged(told)[-1]["error"]
 
     def test_a_locked_store_is_read_all_the_same(self, told: Om) -> None:
         with held(told.place):
@@ -482,7 +490,7 @@ class TestProcess:
         hook(om, "claude-code", "", "--worker", json.dumps(told))
         return [run for run in logged(om) if run["event"] == "worker"]
 
-    @pytest.mark.parametrize("fault", ["newer", "none"])
+    @pytest.mark.parametrize("fault", ["newer", pytest.param("none", marks=pytest.mark.file_store("damage"))])
     def test_a_store_that_cannot_be_used_is_no_success(self, om: Om, fault: str) -> None:
         """`--best-effort` is for models; `om observe --best-effort` fails, too."""
         transcript = om.write("t.jsonl", talk(om).text())
@@ -494,7 +502,7 @@ class TestProcess:
             om.db.write_text("not a store" * 500)
         [run] = self.work(om, transcript=str(transcript))
         assert run["ended"] == 78
-        assert "memory.db" in run["error"]
+        assert str(om.place) in run["error"]
         om("observe", "--best-effort", transcript, code=78)
 
     def test_a_pipe_is_no_transcript(self, om: Om) -> None:
