@@ -45,17 +45,20 @@ def open_store(place: str) -> SqliteStore:
     return SqliteStore.open(Path(place), wait=_WAIT)
 
 
-def work(place: str, me: int, sessions: int, begin: float, seconds: float) -> None:
-    """Write and read until the time is over, and print the durations of each kind of work in milliseconds."""
+def work(place: str, me: int, sessions: int, seconds: float) -> None:
+    """Write and read until the time is over, and print the durations of each kind of work in milliseconds. Begin when
+    told so, because it takes long until many programs have started.
+    """
     chance, took, number, again = random.Random(me), defaultdict[str, list[float]](list), 0, 0
 
     def timed(what: str, since: float) -> None:
         took[what].append(round((time.perf_counter() - since) * 1000, 2))
 
     with open_store(place) as store:
-        while time.time() < begin:
-            time.sleep(0.01)
-        while time.time() < begin + seconds:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
             name = f"{me}-{chance.randrange(sessions)}"
             texts = [f"{me} {number + at} {' '.join(chance.choices(COMMON, k=40))}" for at in range(_MESSAGES)]
             number += _MESSAGES
@@ -89,14 +92,20 @@ def work(place: str, me: int, sessions: int, begin: float, seconds: float) -> No
 
 
 def measure(what: str, place: str, *, writers: int, sessions: int, seconds: float) -> None:
-    begin = time.time() + 3 + writers * 0.4
     command = [sys.executable, "-m", "tests.benchmarks.many_writers", "--work", place]
     programs = [
         subprocess.Popen(
-            [*command, str(me), str(sessions), str(begin), str(seconds)], stdout=subprocess.PIPE, text=True
+            [*command, str(me), str(sessions), str(seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for me in range(writers)
     ]
+    for program in programs:
+        assert program.stdout is not None
+        program.stdout.readline()
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.write("begin\n")
+        program.stdin.flush()
     took, again = defaultdict[str, list[float]](list), 0
     for program in programs:
         told = json.loads(program.communicate()[0])
@@ -117,11 +126,11 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=150, help="of each writer")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--server", help="URL of an empty database")
-    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.work:
-        place, me, sessions, begin, seconds = asked.work
-        work(place, int(me), int(sessions), float(begin), float(seconds))
+        place, me, sessions, seconds = asked.work
+        work(place, int(me), int(sessions), float(seconds))
         return
     with TemporaryDirectory() as folder:
         server = None if asked.server else started(Path(folder) / "server")

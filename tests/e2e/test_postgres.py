@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -268,3 +269,13 @@ def test_workers_get_the_url_as_a_variable(shared: Om) -> None:
     assert b"postgresql" not in seen
     os.kill(worker, signal.SIGTERM)
     wait_for_workers(shared, 1)
+
+
+def test_a_replica_serves_what_only_reads(shared: Om, postgres_server: PostgresServer, postgres_url: str) -> None:
+    shared("observe", shared.write("talk.txt", TALK))
+    name = urlsplit(postgres_url).path[1:]
+    postgres_server.run(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    for words in (("log",), ("context",), ("recall", "staging host"), ("status",), ("sessions",), ("why", "make ship")):
+        assert shared(*words, code=None).code in (0, 1), words
+    assert "ferry-7.example" in shared("log").stdout
+    assert "does not allow this" in shared("note", "The tide turns at noon.", code=77).stderr
