@@ -80,6 +80,8 @@ class MergeState:
         if "author" not in record or "machine" not in record:
             return ours
         theirs = self._author_number(Author(name=record["author"], machine=record["machine"]))
+        if ours in (None, theirs):
+            return theirs
         query = "SELECT number FROM authors WHERE number IN (?, ?) ORDER BY name, machine LIMIT 1"
         found: int
         (found,) = self.connection.execute(query, (theirs, ours)).fetchone()
