@@ -52,9 +52,9 @@ def section(settings: Settings) -> Section:
             "index": _index,
             "vectors": _vectors,
             "permissions": _private,
-            "password": _password,
+            "password": _secret_url,
             "spool": _spool,
-            "backups": _copies,
+            "backups": _server_backups,
         }
     return {
         "store": _file,
@@ -317,10 +317,10 @@ def _database(doctor: Doctor) -> Iterator[Check]:
     )
 
 
-def _password(doctor: Doctor) -> Iterator[Check]:
+def _secret_url(doctor: Doctor) -> Iterator[Check]:
     """Check that nobody else can read the password, if the URL is in a file."""
     url, by = doctor.settings.db, Path(doctor.settings.origin("db"))
-    if isinstance(url, ServerUrl) and url.has_password and by.is_file() and by.stat().st_mode & _OTHERS:
+    if isinstance(url, ServerUrl) and url.has_secret and by.is_file() and by.stat().st_mode & _OTHERS:
         where = shown(by, doctor.environment)
         yield warn("password", f"others may read the password in {where}", f"`chmod 600 {where}`, or use ~/.pgpass")
 
@@ -343,6 +343,6 @@ def _vectors(doctor: Doctor) -> Iterator[Check]:
         yield replace(skip("vectors", text, "`CREATE EXTENSION vector` there, then `om doctor --fix`"), settle=settle)
 
 
-def _copies(doctor: Doctor) -> Iterator[Check]:
+def _server_backups(doctor: Doctor) -> Iterator[Check]:
     if doctor.has_store:
         yield skip("backups", "om makes none of a database", "`pg_dump` does, or the tools of the server")

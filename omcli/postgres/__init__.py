@@ -25,6 +25,7 @@ class PostgresStore(SqliteStore):
         url: str,
         *,
         wait: float,
+        name: str = "the database",
         read_only: bool = False,
         author: Author | None = None,
         is_gone: Callable[[str], bool] | None = None,
@@ -32,8 +33,9 @@ class PostgresStore(SqliteStore):
         """Open the store in a database. Create it if it is missing, and migrate it if its schema is older.
 
         With `read_only`, nothing is written, except that an older schema is migrated, and a missing store is read as an
-        empty one. `wait` is in seconds. The store notes the `author` with what is written.
-        `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`).
+        empty one. `wait` is in seconds. Errors call the store by `name`, because the URL may have a password. The store
+        notes the `author` with what is written. `is_gone` returns True if the owner of a lease has ended (default:
+        `lanes.is_gone`).
 
         Raise BadConfiguration without psycopg, TryAgain if the server cannot be reached, NotAllowed if it refuses the
         user, InputOutput if the database does not exist, StoreLocked, NewerStore, MigrationFailed, and UnusableStore if
@@ -45,7 +47,6 @@ class PostgresStore(SqliteStore):
         except ImportError:
             raise BadConfiguration("psycopg is not installed", hint="pip install 'omcli[postgres]'") from None
 
-        name = without_password(url)
         with om_errors(name, wait=wait):
             connection = connect(url)
             try:
@@ -102,10 +103,3 @@ class PostgresStore(SqliteStore):
         from omcli.sqlite.lanes import is_gone
 
         return PostgresLeases(self.database, is_gone=self._is_gone or is_gone)
-
-
-def without_password(url: str) -> str:
-    """Return a URL without its password, to be shown."""
-    import re
-
-    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", re.sub(r"([?&]password=)[^&]*", r"\1…", url))

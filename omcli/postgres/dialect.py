@@ -1,6 +1,6 @@
 """The queries of the store's roles on PostgreSQL: a connection that understands them, transactions and errors.
 
-The roles write their SQL once, as `sqlite.dialect` spells it. `translated` rewrites what PostgreSQL says otherwise:
+The roles write their SQL once, as `sqlite.dialect` spells it. `query_of` rewrites what PostgreSQL says otherwise:
 
 - parameters: `?` and `:name`;
 - lists: SQLite takes one as JSON and reads it with `json_each`, PostgreSQL takes an array, whose type it finds by the
@@ -96,7 +96,7 @@ _ADDS_TEXTS = re.compile(r"\s*INSERT INTO (?:messages|observations)\b")
 
 
 @cache
-def translated(sql: str) -> _Query:
+def query_of(sql: str) -> _Query:
     """Return a query of the roles as psycopg takes it for PostgreSQL."""
     arrays: set[str | int] = set()
     places = 0
@@ -155,7 +155,7 @@ def _rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
     return _row_type(tuple(column.name for column in cursor.description or ()))
 
 
-class _NumberLoader(Loader):
+class _NumberReader(Loader):
     """Reads `numeric` as the integer that it is: PostgreSQL gives this type to sums of integers."""
 
     def load(self, data: Buffer) -> int | float:
@@ -163,7 +163,7 @@ class _NumberLoader(Loader):
         return float(text) if "." in text or "N" in text else int(text)
 
 
-class _TextLoader(Loader):
+class _TextReader(Loader):
     """Reads text, with the NULs that it had."""
 
     def load(self, data: Buffer) -> str:
@@ -172,7 +172,7 @@ class _TextLoader(Loader):
 
 
 class Connection:
-    """A connection with the part of `sqlite3.Connection` that the roles use, for their queries (see `translated`).
+    """A connection with the part of `sqlite3.Connection` that the roles use, for their queries (see `query_of`).
 
     Values are put into queries by the client, so that PostgreSQL need not know the types of parameters.
     """
@@ -185,8 +185,8 @@ class Connection:
         """True if the transaction may have added texts that are not in the index of words."""
         raw.cursor_factory = psycopg.ClientCursor
         raw.row_factory = _rows
-        raw.adapters.register_loader("numeric", _NumberLoader)
-        raw.adapters.register_loader("text", _TextLoader)
+        raw.adapters.register_loader("numeric", _NumberReader)
+        raw.adapters.register_loader("text", _TextReader)
 
     def execute(self, sql: str, values: Values = ()) -> psycopg.Cursor[Row]:
         cursor = self.raw.cursor()
@@ -195,8 +195,8 @@ class Connection:
 
     def run(self, cursor: psycopg.Cursor[Any], sql: str, values: Values) -> None:
         """Run a query on a cursor of this connection."""
-        query = translated(sql)
-        bound = _bound(values, query.arrays)
+        query = query_of(sql)
+        bound = _parameters(values, query.arrays)
         self.has_new_texts |= query.adds_texts
         begun = bool(self.beginning)
         sent = f"{self.beginning}; {query.sql}" if begun else query.sql
@@ -205,17 +205,19 @@ class Connection:
         except (UnicodeEncodeError, psycopg.DataError) as error:
             if isinstance(error, psycopg.DataError) and error.sqlstate is not None:
                 raise
-            cursor.execute(sent, _cleaned(bound))  # it was refused by the client
+            cursor.execute(sent, _clean_values(bound))  # it was refused by the client
         if begun:
             self.beginning = ""
             cursor.nextset()
 
     def executemany(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement for each row. Many are sent at once, because answers take time to arrive."""
-        query, waiting = translated(sql), iter(rows)
+        query, waiting = query_of(sql), iter(rows)
         with self.raw.cursor() as cursor:
             assert isinstance(cursor, psycopg.ClientCursor)
-            while some := [_cleaned(_bound(values, query.arrays)) for values in islice(waiting, _SENT_AT_ONCE)]:
+            while some := [
+                _clean_values(_parameters(values, query.arrays)) for values in islice(waiting, _SENT_AT_ONCE)
+            ]:
                 self.raw.execute("; ".join(cursor.mogrify(query.sql, values) for values in some).encode())
 
     def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -253,20 +255,20 @@ class Cursor:
         return self._raw.fetchmany(size)
 
 
-def _bound(values: Values, arrays: frozenset[str | int]) -> Mapping[str, object] | Sequence[object]:
+def _parameters(values: Values, arrays: frozenset[str | int]) -> Mapping[str, object] | Sequence[object]:
     """Return parameters in which the lists that are arrays have become lists."""
     if not arrays:
         return values if isinstance(values, Mapping) else list(values)
     if isinstance(values, Mapping):
-        return {name: _array(value) if name in arrays else value for name, value in values.items()}
-    return [_array(value) if place in arrays else value for place, value in enumerate(values)]
+        return {name: _list_value(value) if name in arrays else value for name, value in values.items()}
+    return [_list_value(value) if place in arrays else value for place, value in enumerate(values)]
 
 
-def _array(value: object) -> object:
+def _list_value(value: object) -> object:
     return list(value.values) if isinstance(value, ValueList) else value
 
 
-def _cleaned(values: Mapping[str, object] | Sequence[object]) -> Mapping[str, object] | Sequence[object]:
+def _clean_values(values: Mapping[str, object] | Sequence[object]) -> Mapping[str, object] | Sequence[object]:
     """Return parameters without what PostgreSQL cannot store in text."""
     if isinstance(values, Mapping):
         return {name: _clean(value) for name, value in values.items()}
@@ -306,7 +308,7 @@ class ServerDatabase(dialect.Database):
         return _Transaction(self)
 
     def writing(self, of: str | None = None) -> AbstractContextManager[Any]:
-        return _Transaction(self, lock=_LOCK_ALL if of is None else f"{_LOCK_SHARED}, {_lock_of(of)}")
+        return _Transaction(self, lock=_LOCK_ALL if of is None else f"{_LOCK_SHARED}, {_locked(of)}")
 
     def renew_index(self) -> None:
         from omcli.postgres.search import renew  # noqa: PLC0415 - it needs this module
@@ -322,7 +324,7 @@ others.
 """
 
 
-def _lock_of(session: str) -> str:
+def _locked(session: str) -> str:
     """Return the lock of a session: its writers wait for each other, so that its messages get their numbers in the
     order in which they become visible. A cursor that has passed a number can then miss no message before it.
     """
@@ -384,11 +386,11 @@ class _Transaction:
             with suppress(psycopg.OperationalError):  # the connection is lost
                 self._connection.raw.rollback()
         if isinstance(error, codes.UndefinedTable):
-            self._check_rights()
+            self._check_allowed()
         if isinstance(error, psycopg.Error) and (found := om_error(error, name=self._name, wait=self._wait)):
             raise found from error
 
-    def _check_rights(self) -> None:
+    def _check_allowed(self) -> None:
         """Raise NotAllowed if the user may not use the schema any more: PostgreSQL then says that it has no tables."""
         with om_errors(self._name, wait=self._wait):
             self._connection.execute(f"SELECT '{SCHEMA}.schema_version'::regclass")

@@ -49,7 +49,7 @@ class PostgresOperations(SqliteOperations):
         with self._database.om_errors():
             return size(self._database.connection)
 
-    def _free_space(self) -> None:
+    def _vacuum(self) -> None:
         pass
 
 

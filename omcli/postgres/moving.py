@@ -73,7 +73,7 @@ def copy_store(source: SqliteStore, target: SqliteStore, *, private: bool = Fals
     not compared.
     """
     with source.database.reading() if private else source.database.writing() as reading:
-        _adopt(reading, target.database)
+        _take_id(reading, target.database)
         copied: dict[str, int] = {}
         total = sum(_count(reading, table) for table in _KEYS)
         done = 0
@@ -97,7 +97,7 @@ def copy_store(source: SqliteStore, target: SqliteStore, *, private: bool = Fals
     return copied
 
 
-def _adopt(reading: Any, target: Database) -> None:
+def _take_id(reading: Any, target: Database) -> None:
     """Give the target the source's own id, unless it has it already. Raise BadUsage if the target is not empty."""
     (own,) = reading.execute("SELECT id FROM hosts WHERE number = 1").fetchone()
     with target.writing() as writing:
@@ -125,7 +125,7 @@ def _copy(reading: Any, target: Database, table: str, key: str) -> Iterator[int]
     with target.reading() as there:
         order = ", ".join(f"{each} DESC" for each in key.split(", "))
         last = there.execute(f"SELECT {key} FROM {table} ORDER BY {order} LIMIT 1").fetchone()
-    for rows in _pages(reading, table, columns, key, after=last):
+    for rows in _parts_of_table(reading, table, columns, key, after=last):
         for row in rows:
             for place in later:
                 row[place] = None
@@ -134,17 +134,17 @@ def _copy(reading: Any, target: Database, table: str, key: str) -> Iterator[int]
         yield len(rows)
 
 
-def _pages(
+def _parts_of_table(
     connection: Any, table: str, columns: list[str], key: str, *, after: tuple[Any, ...] | None = None
 ) -> Iterator[list[list[Any]]]:
     """Yield the rows of a table in the order of its key, as many at once as fit into a transaction."""
     places = [columns.index(each) for each in key.split(", ")]
-    while page := list(_page(connection, table, columns, key, after)):
+    while page := list(_rows_after(connection, table, columns, key, after)):
         after = tuple(page[-1][place] for place in places)
         yield page
 
 
-def _page(
+def _rows_after(
     connection: Any, table: str, columns: list[str], key: str, after: tuple[Any, ...] | None
 ) -> Iterator[list[Any]]:
     condition = "" if after is None else f"WHERE ({key}) > ({', '.join('?' * len(after))})"
@@ -216,7 +216,7 @@ def _digest(connection: Any, table: str, key: str) -> bytes:
     found = sha256()
     number = 0
     columns = sorted(dialect.columns_of(connection, table).split(", "))
-    for page in _pages(connection, table, columns, key):
+    for page in _parts_of_table(connection, table, columns, key):
         for row in page:
             found.update(repr(row).replace(r"\ufdd0", "\ufffd").encode())
         number += len(page)

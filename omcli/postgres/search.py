@@ -12,7 +12,7 @@ from threading import local
 from typing import TYPE_CHECKING
 
 from omcli.sqlite import codec, dialect, search
-from omcli.sqlite.search import Lookup, SqliteSearchIndex, SqliteTextSearch
+from omcli.sqlite.search import IndexQuery, SqliteSearchIndex, SqliteTextSearch
 
 if TYPE_CHECKING:
     from omcli.postgres.dialect import Connection
@@ -50,7 +50,7 @@ _made = local()
 
 def words_of(texts: Iterable[str], *, indexed: bool = True) -> list[list[str]]:
     """Return the words of each text, each once, in the form in which FTS5 indexes them, or looks them up."""
-    connection = _fts5()
+    connection = _memory_index()
     found: dict[int, list[str]] = defaultdict(list)
     given = list(enumerate(texts))
     connection.execute("BEGIN")
@@ -69,7 +69,7 @@ def words_of(texts: Iterable[str], *, indexed: bool = True) -> list[list[str]]:
     return [found[number] for number, _ in given]
 
 
-def _fts5() -> sqlite3.Connection:
+def _memory_index() -> sqlite3.Connection:
     """Return this thread's connection to an index in memory that has no texts between two transactions."""
     connection: sqlite3.Connection | None = getattr(_made, "connection", None)
     if connection is None:
@@ -115,13 +115,13 @@ def renew(connection: Connection) -> None:
             connection.execute(f"{'REINDEX' if index['indisprimary'] else 'DROP'} INDEX {index['relname']}")
         found = connection.execute(f"SELECT {number} FROM {source} ORDER BY 1").fetchall()
         for words in _words_at(connection, source, [each for (each,) in found]):
-            connection.copy(table, (number, "words"), ((at, _array(each)) for at, each in words))
+            connection.copy(table, (number, "words"), ((at, _list_value(each)) for at, each in words))
         for index in indexes:
             if not index["indisprimary"]:
                 connection.execute(index["pg_get_indexdef"])
 
 
-def _array(words: Iterable[str]) -> str:
+def _list_value(words: Iterable[str]) -> str:
     """Return words as PostgreSQL reads an array. They have letters and digits alone."""
     return "{" + ",".join(f'"{word}"' for word in words) + "}"
 
@@ -150,10 +150,10 @@ def _index(connection: Connection, source: str, numbers: Sequence[int]) -> None:
 class PostgresSearchIndex(SqliteSearchIndex):
     """The index in the tables `message_words` and `row_words`. A word is cut after `_LONGEST` characters."""
 
-    def _lookup(self, source: str, word: str) -> Lookup:
+    def _index_query(self, source: str, word: str) -> IndexQuery:
         table, number = _TABLES[source]
         [words] = words_of([word], indexed=False)
-        return Lookup(table, number, "words @> string_to_array(?, ' ')", " ".join(words) or " ")
+        return IndexQuery(table, number, "words @> string_to_array(?, ' ')", " ".join(words) or " ")
 
     def check(self, *, thoroughly: bool = False) -> None:
         """See SearchIndex. Only the numbers of the newest texts are compared, unless it is `thoroughly`."""

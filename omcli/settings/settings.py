@@ -364,7 +364,7 @@ class ServerUrl:
         return hash(self.url)
 
     @property
-    def has_password(self) -> bool:
+    def has_secret(self) -> bool:
         return str(self) != self.url
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 from omcli.base.errors import InputOutput
 from omcli.base.record import record
 from omcli.memory.ports import Lane
-from omcli.sqlite.backups import truncate_log
+from omcli.sqlite.backups import cut_log
 from omcli.sqlite.connection import check_version, connect, log_files, steps
 from omcli.sqlite.dialect import Database, om_error
 from omcli.sqlite.lanes import is_gone, last_errors, owner_name
@@ -157,7 +157,7 @@ def compact_log(database: Database) -> int:
     process still reads it.
     """
     with database.om_errors():
-        truncate_log(database.connection)
+        cut_log(database.connection)
     return log_size(database.path)
 
 

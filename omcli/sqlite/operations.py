@@ -53,14 +53,14 @@ class SqliteOperations(Table, Operations):
         before = self._size()
         with self._database.writing() as connection:
             found, messages_found = erase.erase(connection, numbers, now=now)
-        self._free_space()
+        self._vacuum()
         after = self._size()
         return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
 
     def _size(self) -> int:
         return size(self._database.path) or 0
 
-    def _free_space(self) -> None:
+    def _vacuum(self) -> None:
         """Remove what was deleted from the file."""
         from omcli.sqlite.backups import vacuum  # noqa: PLC0415 - most operations delete nothing
 

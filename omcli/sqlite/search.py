@@ -77,7 +77,7 @@ WHERE {dialect.among("g.seq", ":seqs")}
 """
 
 
-class Lookup(NamedTuple):
+class IndexQuery(NamedTuple):
     """A table with a column of numbers, and the condition, with the value of its parameter, that a text has a word."""
 
     table: str
@@ -166,7 +166,11 @@ class SqliteSearchIndex(Table, SearchIndex):
     ) -> WordMatch:
         found, count = [], 0.0
         for (source, key), (first, last) in zip(_KEYS.items(), bounds, strict=True):
-            lookup = self._lookup(source, word) if word.isalnum() else Lookup(source, key, "instr(text, ?) > 0", word)
+            lookup = (
+                self._index_query(source, word)
+                if word.isalnum()
+                else IndexQuery(source, key, "instr(text, ?) > 0", word)
+            )
             number = lookup.number
             of_session = f" AND (SELECT session FROM {source} AS s WHERE s.{key} = {lookup.table}.{number}) = ?"
             newest = connection.execute(
@@ -180,10 +184,10 @@ class SqliteSearchIndex(Table, SearchIndex):
             found.append(frozenset(numbers))
         return WordMatch(messages=found[0], rows=found[1], count=count)
 
-    def _lookup(self, source: str, word: str) -> Lookup:
+    def _index_query(self, source: str, word: str) -> IndexQuery:
         """Return how a word of letters and digits is looked up among the texts of a table."""
         table, number, has_word = dialect.with_word(_INDEX_OF[source])
-        return Lookup(table, number, has_word, _word_query([word]))
+        return IndexQuery(table, number, has_word, _word_query([word]))
 
     def check(self, *, thoroughly: bool = False) -> None:
         with self._database.writing() if thoroughly else self._database.reading() as connection:

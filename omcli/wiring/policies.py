@@ -223,7 +223,7 @@ class StoreOnServer:
         """Open the store. Raise the errors of `PostgresStore.open`."""
         from omcli.postgres import PostgresStore
 
-        return PostgresStore.open(self._url.url, wait=wait, read_only=read_only, author=author)
+        return PostgresStore.open(self._url.url, wait=wait, name=str(self._url), read_only=read_only, author=author)
 
     @property
     def exists(self) -> bool:

@@ -98,16 +98,16 @@ def _options(settings: Settings, files: Files) -> list[str]:
         if by == "flag" or by.startswith("OM_") or is_moved:
             value = getattr(settings, key)
             if isinstance(value, ServerUrl):
-                value = _shareable(value)
+                value = _visible_url(value)
             flags += [f"--{key}", str(value.absolute() if isinstance(value, Path) else _plain(value))]
     if files.is_named or (files.has_user_file and "XDG_CONFIG_HOME" in os.environ):
         flags += ["--config", str(files.user.absolute())]
     return flags
 
 
-def _shareable(url: ServerUrl) -> str:
+def _visible_url(url: ServerUrl) -> str:
     """Return a URL for a command line that other users can see. Raise BadUsage if it has a password."""
-    if url.has_password:
+    if url.has_secret:
         raise BadUsage(
             "the URL of the store has a password, which everyone would see in a schedule",
             hint="put the password into ~/.pgpass, or the URL into your file: `om config set db URL`",

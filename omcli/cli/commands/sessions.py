@@ -310,11 +310,11 @@ def _spool_as_dict(found: SpoolState) -> dict[str, object]:
 
 def _hooks() -> Sequence[tuple[HookRun, HookRun | None]]:
     """Return the last hook that each client ran, and the client's last error that is still open (see `last_errors`)."""
-    from omcli.clients.log import last_errors, last_runs, log_path
+    from omcli.clients.log import last_errors, last_run_by_client, log_path
 
     path = log_path(os.environ)
     errors = last_errors(path)
-    return [(run, errors.get(client)) for client, run in last_runs(path).items()]
+    return [(run, errors.get(client)) for client, run in last_run_by_client(path).items()]
 
 
 def _hook_result(run: HookRun, error: HookRun | None) -> str:

@@ -246,7 +246,7 @@ def _migrate(run: Run, to: str) -> None:
         raise BadUsage(f"{db} is the store itself", hint="name another place with --to")
     if run.is_read_only("nothing is copied"):
         return
-    opened = PostgresStore.open(place.url, wait=wait) if isinstance(place, ServerUrl) else None
+    opened = PostgresStore.open(place.url, wait=wait, name=str(place)) if isinstance(place, ServerUrl) else None
     with opened or SqliteStore.open(Path(to), wait=wait) as target:
         copied = copy_store(run.wiring.store, target)
     if run.json:
