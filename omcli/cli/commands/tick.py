@@ -71,8 +71,7 @@ def tick(
 
     \b
     The exit code is
-      0           if something was done, left to a worker or (--check) is due,
-                  and with --estimate,
+      0           if something was done or left, due (--check), or estimated,
       1           if nothing was due,
       69          if a model failed,
       73, 74, 75  if no worker could be started,
