@@ -478,7 +478,8 @@ class TestWorkers:
         """S2.30"""
         for number in range(120):
             told.om("note", f"Crate {number} stands in hall {number % 7}.")
-        processes = [told.om.start("embed", env=told.env) for _ in range(2)]
+        patient = {**told.env, "OM_WAIT": "100"}
+        processes = [told.om.start("embed", env=patient) for _ in range(2)]
         codes = [process.communicate(timeout=120) and process.returncode for process in processes]
         assert codes == [0, 0]
         assert len(told.sent) == len(set(told.sent)) == told.count("vectors")
