@@ -124,7 +124,7 @@ def _copy(reading: Any, target: Database, table: str, key: str) -> Iterator[int]
     with target.reading() as there:
         order = ", ".join(f"{each} DESC" for each in key.split(", "))
         last = there.execute(f"SELECT {key} FROM {table} ORDER BY {order} LIMIT 1").fetchone()
-    for rows in _pages(reading, table, columns, key, after=last):
+    for rows in _rows(reading, table, columns, key, after=last):
         for row in rows:
             for place in later:
                 row[place] = None
@@ -133,7 +133,7 @@ def _copy(reading: Any, target: Database, table: str, key: str) -> Iterator[int]
         yield len(rows)
 
 
-def _pages(
+def _rows(
     connection: Any, table: str, columns: list[str], key: str, *, after: tuple[Any, ...] | None = None
 ) -> Iterator[list[list[Any]]]:
     """Yield the rows of a table in the order of its key, as many at once as fit into a transaction."""
@@ -215,7 +215,7 @@ def _digest(connection: Any, table: str, key: str) -> bytes:
     found = sha256()
     number = 0
     columns = sorted(dialect.columns_of(connection, table).split(", "))
-    for page in _pages(connection, table, columns, key):
+    for page in _rows(connection, table, columns, key):
         for row in page:
             found.update(repr(row).replace(r"\ufdd0", "\ufffd").encode())
         number += len(page)
