@@ -94,6 +94,7 @@ def tables(rows: int, sessions: int, writers: int) -> Iterator[tuple[str, Sequen
 
 
 def fill_server(store: PostgresStore, rows: int, sessions: int, writers: int) -> None:
+    connection: Any
     with store.database.writing() as connection:
         connection.execute("SET LOCAL session_replication_role = replica")  # without triggers
         connection.execute("SET LOCAL maintenance_work_mem = '1GB'")
