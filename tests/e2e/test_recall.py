@@ -205,7 +205,9 @@ class TestFinding:
                 store.execute(f"DROP TABLE {name}")
             for name in ("row_vectors_hidden", "row_counts_changed"):
                 store.execute(f"DROP TRIGGER {name}")
-            for name in ("vectors", "vector_models", "arrivals", "hosts", "erased_rows"):
+            for name in ("sessions", "observations", "aside_observations", "operations"):
+                store.execute(f"ALTER TABLE {name} DROP COLUMN author")
+            for name in ("vectors", "vector_models", "arrivals", "hosts", "erased_rows", "authors"):
                 store.execute(f"DROP TABLE {name}")
             store.execute("ALTER TABLE batches DROP COLUMN host")
             for name in (
