@@ -25,7 +25,7 @@ OLD = "5d0c6e0a-0000-4000-8000-0000000000aa"
 NEW = "5d0c6e0a-0000-4000-8000-0000000000bb"
 STATE = ".local/state/om"
 _OF_MODELS = ("observer.", "reflector.", "embeddings.", "provider.", "limits.", "prices", "consolidate.", "retention.")
-_OF_WRITING = ("observe.", "reflect.", "tools.", "store.", "jobs")
+_OF_WRITING = ("observe.", "reflect.", "tools.", "store.", "jobs", "author")
 
 
 def project(om: Om) -> Path:
