@@ -329,18 +329,18 @@ def row(observation: Observation) -> dict[str, object]:
         "superseded_by": observation.superseded_by,
         "dropped_at": observation.dropped_at,
         "reason": observation.reason,
+        **author_fields(observation.author),
     }
     return {name: value for name, value in columns.items() if value is not None}
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """Return the fields of `row` and, if not empty, `supports` (the rows it was made from), `metadata`, `last_used_at`
-    and those of its author.
+    """Return the fields of `row` and, if not empty, `supports` (the rows it was made from), `metadata` and
+    `last_used_at`.
     """
     more = {
         "last_used_at": observation.last_used_at,
         "supports": list(observation.supports),
         "metadata": dict(observation.metadata),
-        **author_fields(observation.author),
     }
     return row(observation) | {name: value for name, value in more.items() if value}

@@ -227,9 +227,8 @@ class Batches(Protocol):
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
         """Return the buffered batches that can be written one after another from the cursor (see `buffer.in_line`).
 
-        Each starts where the previous one ends, without messages that the cursor has passed. A batch with hidden or
-        deleted messages is returned without them and without its title, which may derive from them. Unreadable batches
-        are skipped.
+        Each starts where the previous one ends, without messages that the cursor has passed. One with hidden or deleted
+        messages is returned without them and its title, which may derive from them. Unreadable ones are skipped.
         """
 
     def all_buffered(self) -> tuple[BufferedBatch, ...]:
@@ -444,12 +443,13 @@ class Leases(Protocol):
 
 class Store(Protocol):
     """Durable storage of messages and rows, divided into roles. Code that needs only one role takes that role alone.
-
     Every method is one transaction, but iterators read page by page unless they say otherwise. Text is returned
     unchanged, except that halves of surrogate pairs become U+FFFD. Methods that write may raise StoreLocked,
     InputOutput or, if the index of words was damaged and is mended now, TryAgain.
     """
 
+    @property
+    def author(self) -> Author | None: ...  # of what is written to it, if known
     @property
     def messages(self) -> MessageLog: ...
     @property

@@ -126,6 +126,10 @@ class SqliteStore:
             return cut_after(connection, moment)
 
     @property
+    def author(self) -> Author | None:
+        return self.database.author
+
+    @property
     def key(self) -> str | None:
         """The store's key, or None if it is not encrypted."""
         return key_of(self.database.connection)

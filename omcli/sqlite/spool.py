@@ -83,8 +83,8 @@ class SpoolFile:
         )
 
     def add(self, row: Observation) -> None:
-        """Keep a row for `Rows.add`."""
-        self._write({"row": fields_of(row)})
+        """Keep a row for `Rows.add`, which writes its author."""
+        self._write({"row": {name: value for name, value in fields_of(row).items() if name != "author"}})
 
     def add_transcript(self, path: str) -> None:
         """Have a transcript read later."""
