@@ -27,9 +27,9 @@ def _leave(*_: object) -> None:
     os._exit(_INTERRUPTED)
 
 
-def _uncaught(kind: type[BaseException], error: BaseException, traceback: "TracebackType | None") -> None:
+def _failed_run(kind: type[BaseException], error: BaseException, traceback: "TracebackType | None") -> None:
     """Print an exception that nothing caught, or only end the run if a signal caused it."""
-    _leave_if_signalled(error)
+    _leave_on_signal(error)
     from omcli.cli.main import print_error  # noqa: PLC0415 - slow
 
     print_error(kind, error, traceback)
@@ -37,11 +37,11 @@ def _uncaught(kind: type[BaseException], error: BaseException, traceback: "Trace
 
 def _unraisable(ignored: "sys.UnraisableHookArgs") -> None:
     """Print an exception that Python cannot raise, as in a callback, or only end the run if a signal caused it."""
-    _leave_if_signalled(ignored.exc_value)
+    _leave_on_signal(ignored.exc_value)
     sys.__unraisablehook__(ignored)
 
 
-def _leave_if_signalled(error: BaseException | None) -> None:
+def _leave_on_signal(error: BaseException | None) -> None:
     """End the run if a signal caused this error, directly or through other errors."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
@@ -53,7 +53,7 @@ def _leave_if_signalled(error: BaseException | None) -> None:
 
 # The hooks come first, because Ctrl-C may be pressed at any moment. The signal handler follows, because an exception
 # raised while a module is compiled or created turns into other errors.
-sys.excepthook = _uncaught
+sys.excepthook = _failed_run
 sys.unraisablehook = _unraisable
 
 import signal  # noqa: E402

@@ -16,7 +16,7 @@ from omcli.base.record import record, replace
 from omcli.memory.observation import LogQuery, Observation
 from omcli.operations.ingest.window import Ingested
 from omcli.settings import resolve
-from omcli.settings.settings import expanded
+from omcli.settings.settings import ServerUrl, expanded, place_of
 from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring
@@ -137,8 +137,8 @@ class ContextCompressor:
 
         Settings are resolved once, as on the command line. They come from these arguments, or otherwise from `OM_*`
         variables, the project's file, the user's file (or `config`), and the `preset`, in this order of precedence.
-        `db` is the path of the store, and `wait` is the number of seconds to wait for other writers. `settings` sets
-        anything else by its key (see `om config`), as in `{"observe.tokens": 4000}`.
+        `db` is the path of the store, or the URL of its database, and `wait` is the number of seconds to wait for other
+        writers. `settings` sets anything else by its key (see `om config`), as in `{"observe.tokens": 4000}`.
 
         `observer` and `reflector` are `"rules"`, a provider such as `"anthropic"`, a model such as `"ollama/qwen3"`, or
         a function that takes instructions and a prompt, asks a model of its own, and returns the reply as text. Rules
@@ -154,13 +154,13 @@ class ContextCompressor:
         if not session.strip():
             raise BadUsage("the id of the session is empty")
         self.session = printed_name(session)
-        place = None if db is None else _full_path(db)
+        place = None if db is None else _full_place(place_of(db))
         given = {"db": place, "preset": preset, "counter": counter, "wait": check_number(wait)}
         asked = {"observer": observer, "reflector": reflector}
         given |= dict(setting for role, one in asked.items() for setting in _chosen(role, one))
         flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
         found = resolve(flags, os.environ, config=None if config is None else _full_path(config))
-        self.settings = replace(found, db=_full_path(found.db))
+        self.settings = replace(found, db=_full_place(found.db))
         self._project = str(_full_path(project or ""))
         self._now = parse_time(now)
         self._worker = f"{next(_OBJECTS)}"
@@ -383,6 +383,10 @@ class ContextCompressor:
 
     def _told(self, worked: Worked, wiring: Wiring, warnings: Iterable[str]) -> Worked:
         return replace(worked, pending=wiring.store.batches.pending(self.session).messages, warnings=tuple(warnings))
+
+
+def _full_place(place: Path | ServerUrl) -> Path | ServerUrl:
+    return _full_path(place) if isinstance(place, Path) else place
 
 
 def _full_path(path: str | Path) -> Path:

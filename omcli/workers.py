@@ -40,13 +40,18 @@ def log_file(environment: Mapping[str, str]) -> Path:
     return Path(state_folder(environment), "background.log")
 
 
-def line(ran: WorkerRun, store: Path) -> str:
-    """Return a line for the log about the start or end of a run."""
+def full_name(store: object) -> str:
+    """Return the name of a store in the log: the full path of its file, which need not be there, or its URL."""
+    return os.path.abspath(store) if isinstance(store, Path) else str(store)  # noqa: PTH100
+
+
+def line(ran: WorkerRun, store: str | Path) -> str:
+    """Return a line for the log about the start or end of a run on the store with this full name."""
     told = {"at": ran.at, "worker": ran.owner, "store": str(store), "ended": ran.ended, "error": ran.error}
     return json_line({name: value for name, value in told.items() if value is not None})
 
 
-def last_run(log: Path, store: Path) -> WorkerRun | None:
+def last_run(log: Path, store: str | Path) -> WorkerRun | None:
     """Return the run on a store that began last, according to the end of the log, or None if there is none. A run
     without a logged end has no `ended`, even if its process is gone.
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
@@ -17,8 +18,23 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import omcli
+from omcli.settings.settings import ServerUrl
+from omcli.sqlite import SqliteStore
+from omcli.wiring.policies import StoreOnServer
 from tests.command_line import Ended, run_here
+from tests.e2e.contents import exists
 from tests.fake_provider import FakeModel
+from tests.postgres_server import (
+    PostgresServer,
+    choose_folder,
+    postgres_server,
+    postgres_store_url,
+    postgres_template,
+    postgres_url,
+    stop_at_end,
+)
+
+__all__ = ["Om", "postgres_server", "postgres_store_url", "postgres_template", "postgres_url"]
 
 # How long an example takes says more about the machine, where programs are killed and raced beside it. Every run has
 # the same examples, so that it tells of what was changed. A failing one is only made smaller by
@@ -42,6 +58,8 @@ _ROOM = 2 * 1024**3
 _GARBAGE = 50_000
 """Number of new objects after which garbage is collected between tests."""
 
+STORE = "OM_TEST_STORE"
+"""Variable that, if it is `postgres`, has the stores of `Om` in databases of a server."""
 SEED = "OM_TEST_SEED"
 """Variable with the seed of `chance` in soak tests; they print theirs."""
 
@@ -69,9 +87,12 @@ _CLEARED_NAMES = {
 class Om:
     """Runs `om` commands in a clean environment, with a store of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str | None = None) -> None:
+        """With a `url`, the store is in that database, and not in the file `db`. `place` is the one where it is."""
         self.folder = folder
+        self.url = url
         self.db = folder / "store" / "memory.db"
+        self.place = url or self.db
         self.home = folder / "home"
         self.home.mkdir()
         self.program = [sys.executable, "-m", "omcli"]
@@ -89,7 +110,7 @@ class Om:
             "HOME": str(self.home),
             "TERM": "dumb",
             "PAGER": "",
-            "OM_DB": str(self.db),
+            "OM_DB": str(self.place),
             **_FEW_AUTHORITIES,
             **(extra or {}),
         }
@@ -143,6 +164,27 @@ class Om:
             stderr=ended.stderr.decode(),
         ).expected(code)
 
+    @property
+    def has_store(self) -> bool:
+        """Whether a store was made, even an empty one."""
+        return exists(self.place)
+
+    @property
+    def spool(self) -> Path:
+        """The folder of what could not be stored."""
+        if self.url is None:
+            return self.db.with_name(f"{self.db.name}.spool")
+        place = StoreOnServer(ServerUrl(self.url), wait=0).spool_path
+        return self.home / ".local" / "state" / "om" / "servers" / f"{place.name}.spool"
+
+    def open(self, *, wait: float = 1) -> SqliteStore:
+        """Open the store."""
+        if self.url is None:
+            return SqliteStore.open(self.db, wait=wait)
+        from omcli.postgres import PostgresStore
+
+        return PostgresStore.open(self.url, wait=wait)
+
     def start(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Starts a command whose stdin, stdout and stderr are pipes."""
         return subprocess.Popen(
@@ -162,15 +204,36 @@ class Om:
 
 
 @pytest.fixture
-def om(tmp_path: Path) -> Om:
+def om(tmp_path: Path, request: pytest.FixtureRequest) -> Om:
     """The `om` command, with its own store."""
-    return Om(tmp_path)
+    return Om(tmp_path, request.getfixturevalue("postgres_url") if _is_on_server() else None)
 
 
 @pytest.fixture(scope="session")
-def new_om(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Om]:
+def new_om(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Callable[[], Om]]:
     """Makes `om` commands with a new store each, for tests that share nothing and need many."""
-    return lambda: Om(tmp_path_factory.mktemp("om"))
+    with ExitStack() as used:
+
+        def make() -> Om:
+            folder = tmp_path_factory.mktemp("om")
+            if not _is_on_server():
+                return Om(folder)
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            return Om(folder, used.enter_context(server.database()))
+
+        yield make
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what is about a file if the stores are on a server."""
+    if _is_on_server():
+        for item in items:
+            if (mark := item.get_closest_marker("file_store")) is not None:
+                item.add_marker(pytest.mark.skip(reason=f"about a store in a file: {mark.args[0]}"))
+
+
+def _is_on_server() -> bool:
+    return os.environ.get(STORE) == "postgres"
 
 
 @pytest.fixture
@@ -187,6 +250,11 @@ def pytest_configure() -> None:
     if _is_suitable(_IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _IN_MEMORY)
         tempfile.tempdir = os.environ["PYTEST_DEBUG_TEMPROOT"]
+    choose_folder()
+
+
+def pytest_unconfigure() -> None:
+    stop_at_end()
 
 
 def _is_suitable(folder: str) -> bool:

@@ -24,8 +24,9 @@ from omcli.cli.console import Exit, counted
 from omcli.cli.reports import report_tick
 from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
+from omcli.settings.settings import ServerUrl
 from omcli.text.clean import printable
-from omcli.workers import WorkerRun, last_run, line, log_file, start
+from omcli.workers import WorkerRun, full_name, last_run, line, log_file, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -188,11 +189,21 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
     log = log_file(os.environ)
     free = [session for session in sessions if is_free(session, Lane.WORK, deps)]
     if free:
-        start(["tick", "--worker", *run.shared_arguments, *words, *_named(free)], log)
+        start(["tick", "--worker", *_shared_arguments(run), *words, *_named(free)], log)
         run.console.note(f"{counted(len(free), 'session')} left to a background worker; its log is {log}")
     if others := len(sessions) - len(free):
         run.console.note(f"{counted(others, 'session')} left to running workers")
     return Left(sessions=tuple(sessions), log=log, is_started=bool(free))
+
+
+def _shared_arguments(run: Run) -> list[str]:
+    """Return the shared options for a worker. The URL of a server, which may have a password, becomes a variable: all
+    users see the command lines of processes.
+    """
+    if not isinstance(run.settings.db, ServerUrl):
+        return run.shared_arguments
+    os.environ["OM_DB"] = run.settings.db.url
+    return [each for each in run.shared_arguments if not each.startswith("--db=")]
 
 
 def _named(sessions: Sequence[str]) -> list[str]:
@@ -216,8 +227,8 @@ def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
     return log, ran
 
 
-def _store(run: Run) -> Path:
-    return Path(os.path.abspath(run.settings.db))  # noqa: PTH100 - it need not be there to be named
+def _store(run: Run) -> str:
+    return full_name(run.settings.db)
 
 
 # ---- new vectors

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, TypeVar
 from omcli.base import ignore, telling
 from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, InputOutput, NoInput, UnusableStore
 from omcli.cli.console import Colour, Console, Exit, counted, unknown_session
-from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names, option, parameters, preset_names
+from omcli.cli.options import SESSION_VARIABLE, Parameter, StoreOption, counter_names, option, parameters, preset_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
 from omcli.settings import files, project_folders, resolve
-from omcli.settings.settings import FLAG
+from omcli.settings.settings import FLAG, ServerUrl
 from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring, check_format
 
 if TYPE_CHECKING:
+    from omcli.cli.options import Values
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Store
@@ -48,7 +49,7 @@ class Run:
     def __init__(
         self,
         *,
-        db: Annotated[Path | None, option("--db", metavar="PATH", help="Store to use.  [env: OM_DB]")] = None,
+        db: StoreOption = None,
         preset: Annotated[
             str | None,
             option(
@@ -338,12 +339,12 @@ class Run:
             raise
 
     def _replace_damaged_store(self) -> InputOutput | None:
-        if "wiring" not in vars(self) or not self.wiring.may_write:
+        if "wiring" not in vars(self) or not self.wiring.may_write or isinstance(self.settings.db, ServerUrl):
             return None
         from omcli.sqlite.restore import replace_damaged
 
         self.wiring.close()
-        return replace_damaged(self.settings.db, now=self.wiring.clock.now(), wait=self.settings.wait)
+        return replace_damaged(self.wiring.spool_path, now=self.wiring.clock.now(), wait=self.settings.wait)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")

@@ -149,12 +149,12 @@ def note_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
 
 def main(client: str, text: "Callable[[HookCall], str]") -> None:
     """Run a hook that has no options, and end the process."""
-    sys.excepthook = partial(_uncaught, client, perf_counter())
+    sys.excepthook = partial(_failed_hook, client, perf_counter())
     run_hook(client, text)
     os._exit(0)
 
 
-def _uncaught(client: str, began: float, kind: type[BaseException], error: BaseException, _: object) -> None:
+def _failed_hook(client: str, began: float, kind: type[BaseException], error: BaseException, _: object) -> None:
     """Log an exception that nothing caught, and end the process as if nothing had happened."""
     log(client, "", None, error=f"this is a bug in om: {kind.__name__}: {error}", began=began, ended=70)
     os._exit(0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path
@@ -23,14 +23,13 @@ from omcli.memory.observation import LogQuery, handle
 from omcli.memory.session import NO_PROJECT
 from omcli.operations.clock import period
 from omcli.settings import resolve
-from omcli.settings.settings import expanded
+from omcli.settings.settings import StoreName, expanded
 from omcli.text.clean import one_line
 from omcli.text.instants import minute
 from omcli.wiring import Wiring, counters, formats
 
 if TYPE_CHECKING:
     from omcli.cli.command import Run
-    from omcli.memory.ports import Store
 
 Values = dict[str, object]
 """Values of a command's parameters, by name."""
@@ -219,8 +218,8 @@ def provider_names() -> list[str]:
 
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
     """Return the last sessions with their titles or prompts. Return none on errors: completion cannot show them."""
-    with suppress(OmError, OSError):
-        store = _reading(ctx).sessions
+    with suppress(OmError, OSError), closing(_wiring(ctx)) as wiring:
+        store = wiring.reading.sessions
         found = [summary.session for summary in store.summaries(last=_LAST)]
         return [(each.id, one_line(each.title or store.prompt(each.id) or "")[:60]) for each in found]
     return []
@@ -228,16 +227,16 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
 
 def row_ids(ctx: Any) -> list[tuple[str, str]]:
     """Return the last rows with the beginning of their text; none on errors."""
-    with suppress(OmError, OSError):
-        rows = [logged.observation for logged in _reading(ctx).rows.log(LogQuery(last=_LAST))]
+    with suppress(OmError, OSError), closing(_wiring(ctx)) as wiring:
+        rows = [logged.observation for logged in wiring.reading.rows.log(LogQuery(last=_LAST))]
         return [(handle(row.id), row.text[:60]) for row in rows]
     return []
 
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
     """Return the last operations that can be undone, with their verbs and times; none on errors."""
-    with suppress(OmError, OSError):
-        found = [done for done in _reading(ctx).operations.history() if done.can_be_undone][:_LAST]
+    with suppress(OmError, OSError), closing(_wiring(ctx)) as wiring:
+        found = [done for done in wiring.reading.operations.history() if done.can_be_undone][:_LAST]
         return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]
     return []
 
@@ -248,19 +247,14 @@ def backup_days(ctx: Any) -> list[str]:
 
     with suppress(OmError, OSError):
         wiring = _wiring(ctx)
-        found = by_age(backup_files(wiring.settings.db), wiring.clock.now())
+        found = by_age(backup_files(wiring.spool_path), wiring.clock.now())
         return list(dict.fromkeys(f"{each.at:%Y-%m-%d}" for each in reversed(found)))
     return []
 
 
-def _reading(ctx: Any) -> Store:
-    """Return the store that the command would read."""
-    return _wiring(ctx).reading
-
-
 def _wiring(ctx: Any) -> Wiring:
     db, config = (ctx.params.get(name) or ctx.parent.params.get(name) for name in ("db", "config"))
-    return Wiring(resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None))
+    return Wiring(resolve({"db": db or None}, os.environ, config=Path(config) if config else None))
 
 
 # ---- rows to select
@@ -288,6 +282,7 @@ UntilOption = Annotated[
 TagOption = Annotated[
     list[str] | None, option("--tag", metavar="TAG", help="Only rows with this tag. Repeat to require several tags.")
 ]
+AuthorOption = Annotated[str | None, option("--author", metavar="NAME", help="Only what this author stored.")]
 HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
 
 
@@ -327,12 +322,13 @@ class RowFilter:
         since: SinceOption = None,
         until: UntilOption = None,
         last: Annotated[int | None, last_option("Only the last N rows written.")] = None,
+        author: AuthorOption = None,
         all_: HiddenOption = False,
     ) -> None:
         self.tags = tag or []
         self.last = within_limit(last)
         self._period = (since, until)
-        self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
+        self._query = replace(_within(scope, session, project_path(project)), author=author, hidden=all_)
         self.is_open = scope is None and session is None and project is None
         """True if no scope, session or project was given."""
         self._with_others = scope is RowScope.PROJECT and session is not None and project is None
@@ -423,6 +419,10 @@ NotationOption = Annotated[
     ),
 ]
 StreamOption = Annotated[bool, option("--jsonl", help="Print one JSON object per line.")]
+StoreOption = Annotated[
+    StoreName | None,
+    option("--db", metavar="PATH|URL", path_type=StoreName, help="Store to use.  [env: OM_DB]"),
+]
 DryRunOption = Annotated[bool, option("--dry-run", help="Show what would change without changing anything.")]
 YesOption = Annotated[bool, option("--yes", "-y", help="Do not ask for confirmation.")]
 
@@ -454,7 +454,7 @@ EstimateOption = Annotated[
 ]
 JobsOption = Annotated[
     int | None,
-    option("--jobs", "-j", metavar="N", at_least=1, help="Processes to use for many files, at most.  [env: OM_JOBS]"),
+    option("--jobs", "-j", metavar="N", at_least=1, help="Maximum number of processes for many files.  [env: OM_JOBS]"),
 ]
 BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 

@@ -10,6 +10,8 @@ from omcli.base.errors import BadUsage, InputOutput, TryAgain
 from omcli.cli.command import is_terminal_input
 from omcli.cli.console import Exit, counted, error_as_dict, size
 from omcli.memory.observation import full_row
+from omcli.memory.session import author_fields
+from omcli.settings.settings import ServerUrl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -263,8 +265,14 @@ def operation_as_dict(done: Operation) -> dict[str, object]:
         "undone_by": done.undone_by,
         "final_at": done.final_at,
         "can_be_undone": done.can_be_undone,
+        **author_fields(done.author),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def has_authors(run: Run) -> bool:
+    """Return True if several have written to the store, so that text says who did."""
+    return len(run.wiring.reading.sessions.authors()) > 1
 
 
 def report_estimate(run: Run, calls: CallList) -> None:
@@ -380,9 +388,20 @@ def erase_as_dict(run: Run, erased: EraseResult) -> dict[str, object]:
     }
 
 
+def store_file(run: Run, command: str, *, hint: str) -> Path:
+    """Return the path of the store's file. Raise BadUsage with the hint if the store is on a server, where the command
+    has nothing to work on.
+    """
+    if isinstance(run.settings.db, ServerUrl):
+        raise BadUsage(f"`{command}` is about a file, but the store is {run.settings.db}", hint=hint)
+    return run.settings.db
+
+
 def _backup_files(run: Run) -> list[Path]:
     """Return the files beside the store that may contain what was deleted: backups, and damaged stores kept aside."""
     from glob import escape
 
-    db = run.settings.db
-    return [*run.wiring.backups, *sorted(db.parent.glob(f"{escape(db.name)}.corrupted-*"))]
+    from omcli.wiring.policies import backups
+
+    db = run.wiring.spool_path
+    return [*backups(db), *sorted(db.parent.glob(f"{escape(db.name)}.corrupted-*"))]

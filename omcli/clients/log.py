@@ -66,7 +66,7 @@ def has_told(path: str, event: str, client: str | None = None) -> bool:
     return any(run.event == event and client in (None, run.client) for run in _all(path))
 
 
-def last_runs(path: str) -> "Mapping[str, HookRun]":
+def last_run_by_client(path: str) -> "Mapping[str, HookRun]":
     """Return the last run of each client's hooks according to the end of the log. Runs of workers, and of hooks of the
     retired program, are left out.
     """

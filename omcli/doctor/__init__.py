@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from omcli.base import telling
 from omcli.base.errors import OmError
 from omcli.base.record import record, replace
-from omcli.settings.settings import exists
+from omcli.settings.settings import ServerUrl, exists
 from omcli.sqlite import checks
 from omcli.wiring import Wiring
 
@@ -90,7 +90,12 @@ class Doctor:
 
     @property
     def path(self) -> Path:
-        return self.settings.db
+        """Path of the store, or what stands for the database of a server (see `Wiring.spool_path`)."""
+        return self.wiring.spool_path
+
+    @property
+    def is_on_server(self) -> bool:
+        return isinstance(self.settings.db, ServerUrl)
 
     @cached_property
     def now(self) -> str:
@@ -110,8 +115,15 @@ class Doctor:
 
     @property
     def is_damaged(self) -> bool:
-        """True if there is something at the store's path that cannot be opened. The check `store` tells why."""
-        return exists(self.path) and not self.has_store
+        """True if there is something at the store's path that cannot be opened, or a server does not let the store be
+        read. The check `store` tells why.
+        """
+        if not self.is_on_server:
+            return exists(self.path) and not self.has_store
+        try:
+            return self.wiring.has_store and not self.has_store
+        except OmError:
+            return True
 
     @property
     def store(self) -> SqliteStore:

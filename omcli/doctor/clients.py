@@ -19,7 +19,7 @@ from omcli.clients.events import HookCall, answer, start_event
 from omcli.clients.files import read
 from omcli.clients.install import TABLE, entries_of, is_found, main_file
 from omcli.clients.json_edit import parse
-from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_runs, log_path
+from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_run_by_client, log_path
 from omcli.doctor import Check, Doctor, Section, failure, pass_, shown, skip, warn
 from omcli.doctor.program import is_own_start, read_by
 from omcli.processes import GUARD
@@ -36,7 +36,7 @@ def section() -> Section:
 
 def _each_hook(doctor: Doctor) -> Iterator[Check]:
     log = log_path(doctor.environment)
-    runs, errors = last_runs(log), last_errors(log)
+    runs, errors = last_run_by_client(log), last_errors(log)
     is_any = False
     for name in CLIENTS:
         hooks: dict[_Hook, list[str]] = {}
@@ -216,7 +216,7 @@ def _answer(client: str, words: Sequence[str], environment: Mapping[str, str]) -
         except subprocess.TimeoutExpired:
             return HookAnswer(ms=round(_SECONDS * 1000), error=f"it did not end within {_SECONDS:g} seconds")
         ms = round((perf_counter() - begun) * 1000)
-        run = last_runs(log_path({**cleared, **state})).get(client)
+        run = last_run_by_client(log_path({**cleared, **state})).get(client)
         return HookAnswer(ms=ms, error=_fault(asked, process, run))
 
 

@@ -17,6 +17,7 @@ from omcli.settings.layers import variable_name
 from omcli.settings.settings import PREFIX
 from omcli.settings.values import KEYS
 from omcli.sqlite import checks
+from omcli.wiring.policies import backups
 
 _OWN_VARIABLES = {"OM_CONFIG", "OM_ENABLED", "OM_KEY", "OM_MEMORY", GUARD}
 """Variables of om that are not settings."""
@@ -93,7 +94,7 @@ def _sqlite(doctor: Doctor) -> Iterator[Check]:
         yield failure("sqlite", f"SQLite {found.number} has no full-text search (FTS5)", "use another Python")
         return
     text = f"SQLite {found.number} with full-text search"
-    if not found.has_reset_bug:
+    if not found.has_reset_bug or doctor.is_on_server:
         yield pass_("sqlite", text)
         return
     text += "; before 3.51.3, two writers at the same moment may damage a store, very rarely"
@@ -107,7 +108,7 @@ def _sqlite(doctor: Doctor) -> Iterator[Check]:
 def _has_backup(doctor: Doctor) -> bool:
     """Return True if a backup of the last week is kept."""
     since = doctor.wiring.clock.milliseconds() / 1000 - _RECENT_BACKUP
-    return any(path.stat().st_mtime >= since for path in doctor.wiring.backups)
+    return any(path.stat().st_mtime >= since for path in backups(doctor.path))
 
 
 def _path(doctor: Doctor) -> Iterator[Check]:

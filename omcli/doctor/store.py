@@ -9,16 +9,24 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput
+from omcli.base.record import replace
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.processes import state_folder
+from omcli.settings.settings import ServerUrl
 from omcli.sqlite import checks, cipher
 from omcli.sqlite.backups import Backup, backups_among, by_age
 from omcli.sqlite.connection import log_files, spool_folder
 from omcli.sqlite.restore import other_files
 from omcli.sqlite.spool import state_of
 from omcli.text.instants import minute
+from omcli.wiring.policies import backups, store_version
+
+if TYPE_CHECKING:
+    from omcli.settings.settings import Settings
+    from omcli.sqlite import SqliteStore
 
 _NETWORK = frozenset(
     "9p afs beegfs ceph cifs davfs fuse.davfs2 fuse.rclone fuse.sshfs glusterfs fuse.glusterfs gpfs lustre ncpfs nfs"
@@ -37,7 +45,17 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _READ = stat.S_IRGRP | stat.S_IROTH
 
 
-def section() -> Section:
+def section(settings: Settings) -> Section:
+    if isinstance(settings.db, ServerUrl):
+        return {
+            "store": _database,
+            "index": _index,
+            "vectors": _vectors,
+            "permissions": _private,
+            "password": _secret_url,
+            "spool": _spool,
+            "backups": _server_backups,
+        }
     return {
         "store": _file,
         "integrity": _fault,
@@ -56,7 +74,7 @@ def _file(doctor: Doctor) -> Iterator[Check]:
         yield _folder(doctor) or skip("store", f"{path} is not created yet", "`om observe FILE` creates it")
         return
     counts = doctor.store.sessions.status()
-    known, found = doctor.wiring.store_version, checks.file_version(doctor.path, wait=doctor.settings.wait)
+    known, found = store_version(doctor.settings), checks.file_version(doctor.path, wait=doctor.settings.wait)
     secret = f"encrypted by SQLCipher {cipher.version()}" if doctor.store.key else "not encrypted"
     older = f"schema {found}, which the next command that writes brings to {known}; " if found < known else ""
     yield pass_(
@@ -122,14 +140,14 @@ def _private(doctor: Doctor) -> Iterator[Check]:
     """Check that other users have no access to the files of om. A folder that the user chose for the store is not
     checked.
     """
-    private = [doctor.path, spool_folder(doctor.path), *doctor.wiring.backups]
+    files = [doctor.path, spool_folder(doctor.path), *backups(doctor.path)]
     if checks.log_size(doctor.path):
-        private.append(log_files(doctor.path)[0])
-    private += [doctor.files.user.parent / "env", *_below(Path(state_folder(doctor.environment)))]
+        files.append(log_files(doctor.path)[0])
+    files += [doctor.files.user.parent / "env", *_below(Path(state_folder(doctor.environment)))]
     if doctor.settings.origin("db") == "default":
-        private.append(doctor.path.parent)
+        files.append(doctor.path.parent)
     is_private = True
-    for path in filter(Path.exists, private):
+    for path in filter(Path.exists, files):
         found = path.stat()
         if not found.st_mode & _OTHERS:
             continue
@@ -280,4 +298,51 @@ def _backups(doctor: Doctor) -> Iterator[Check]:
 
 
 def _dated_backups(doctor: Doctor) -> tuple[Backup, ...]:
-    return by_age(backups_among((path.name for path in doctor.wiring.backups), doctor.path.name), doctor.now)
+    return by_age(backups_among((path.name for path in backups(doctor.path)), doctor.path.name), doctor.now)
+
+
+# ---- a store on a server
+
+
+def _database(doctor: Doctor) -> Iterator[Check]:
+    url = doctor.settings.db
+    if not doctor.wiring.has_store:
+        yield skip("store", f"{url} has no store yet", "`om observe FILE` creates it")
+        return
+    counts = doctor.store.sessions.status()
+    yield pass_(
+        "store",
+        f"{url}: {counted(counts.sessions, 'session')}, {counted(counts.messages, 'message')},"
+        f" {counted(counts.observations, 'row')}, {size(doctor.wiring.store_size or 0)}",
+    )
+
+
+def _secret_url(doctor: Doctor) -> Iterator[Check]:
+    """Check that nobody else can read the password, if the URL is in a file."""
+    url, by = doctor.settings.db, Path(doctor.settings.origin("db"))
+    if isinstance(url, ServerUrl) and url.has_secret and by.is_file() and by.stat().st_mode & _OTHERS:
+        where = shown(by, doctor.environment)
+        yield warn("password", f"others may read the password in {where}", f"`chmod 600 {where}`, or use ~/.pgpass")
+
+
+def _vectors(doctor: Doctor) -> Iterator[Check]:
+    """Check that the server finds the nearest vectors by itself, if the store has any."""
+    from omcli.postgres.vectors import PostgresVectors  # noqa: PLC0415 - most stores are files
+
+    def index_all(store: SqliteStore) -> None:
+        assert isinstance(store.vectors, PostgresVectors)
+        store.vectors.renew()
+
+    def settle() -> str:
+        doctor.write(index_all)
+        return "indexed"
+
+    vectors = doctor.store.vectors if doctor.has_store else None
+    if isinstance(vectors, PostgresVectors) and not vectors.has_index():
+        text = "each search reads all vectors, because the database has no index of them"
+        yield replace(skip("vectors", text, "`CREATE EXTENSION vector` there, then `om doctor --fix`"), settle=settle)
+
+
+def _server_backups(doctor: Doctor) -> Iterator[Check]:
+    if doctor.has_store:
+        yield skip("backups", "om makes none of a database", "`pg_dump` does, or the tools of the server")

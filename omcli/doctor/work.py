@@ -22,7 +22,7 @@ from omcli.sqlite.lanes import is_gone
 from omcli.text.instants import instant, minute
 from omcli.wiring.consolidate_inputs import changed_files
 from omcli.wiring.inputs import asked, terms, transcript
-from omcli.workers import last_run, log_file
+from omcli.workers import full_name, last_run, log_file
 
 _LONG_PENDING = 2 * DAY
 _STALE = {"consolidate": 2 * DAY, "tick": DAY}
@@ -103,7 +103,7 @@ def _release(doctor: Doctor, lane: checks.HeldLane) -> str:
 
 def _worker(doctor: Doctor) -> Iterator[Check]:
     log = log_file(doctor.environment)
-    ran = last_run(log, Path(os.path.abspath(doctor.path)))  # noqa: PTH100 - as the workers name it
+    ran = last_run(log, full_name(doctor.settings.db))
     if ran is None:
         return
     where = f"its log is {shown(log, doctor.environment)}"

@@ -74,7 +74,7 @@ class Sample:
 
     shape: InputShape
     records: tuple[Record, ...]
-    """For LINES, the first objects. For a DOCUMENT, the document itself or the first objects in its list."""
+    """For LINES, the first objects. For a DOCUMENT, the document itself or, if it is a list, its first objects."""
     is_list: bool
     """True for a DOCUMENT that is a list."""
     text: str

@@ -105,7 +105,7 @@ class Prompt:
     temperature: float | None = None
     """Sampling temperature, for protocols that have one. None means the endpoint's default."""
     session: str | None = None
-    """Session that the call is for, recorded in the ledger; None for a reflection or a question across sessions. It is
+    """Session that the call is for, recorded in the ledger; None if a reflection or question spans several. It is
     never sent to the model.
     """
     reads: Callable[[Reply], object] | None = None

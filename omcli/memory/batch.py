@@ -148,7 +148,7 @@ class BatchReader(Protocol):
 
     @property
     def may_ask(self) -> bool:
-        """True if the model may be asked again about the messages after the last slice that was read or skipped."""
+        """True if a call is left to ask the model about the next slice."""
 
     def skip(self, part: Batch) -> None:
         """Let rules, instead of the model, observe the next slice."""

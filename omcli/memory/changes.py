@@ -12,6 +12,7 @@ from omcli.memory.reflection import Scope
 
 if TYPE_CHECKING:
     from omcli.memory.message import KeptMessage
+    from omcli.memory.session import Author
 
 UNDONE = "undone"
 """Reason stored with a row when the operation that made it is undone."""
@@ -90,6 +91,8 @@ class Operation:
     """Instant at which undoing it became impossible because rows, messages or titles were permanently deleted."""
     uncounted: int = 0
     """Number of other messages it hides: events, queued prompts and the like."""
+    author: Author | None = None
+    """Who did it, if known."""
 
     @property
     def can_be_undone(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from omcli.base.record import field, record
+from omcli.memory.session import Author, author_fields
 
 
 class Kind(StrEnum):
@@ -201,6 +202,8 @@ class Observation:
     """Reason why the row was superseded or dropped."""
     supports: tuple[str, ...] = ()
     """Ids of the rows that a reflection or an item was made from."""
+    author: Author | None = None
+    """Who wrote the row, if known. The store writes its own (`Database.author`)."""
 
     @property
     def dated(self) -> str:
@@ -254,6 +257,8 @@ class LogQuery:
     """Only rows whose tokens were counted by another counter than this one."""
     project: str | None = None
     """Only rows of this project; with NO_PROJECT, only rows of no project."""
+    author: str | None = None
+    """Only rows by an author of this name, at any machine."""
     kinds: tuple[Kind, ...] = ()
     types: tuple[Type, ...] = ()
     priorities: tuple[Priority, ...] = ()
@@ -280,7 +285,7 @@ class LogQuery:
     """With `last`: add the rows that these have replaced (by observing only), as they were before. Of all, keep the
     newest `last + best`."""
     bare: bool = False
-    """Leave `sources`, `message_ids`, `metadata` and `supports` empty, because they take longest to read."""
+    """Leave `sources`, `message_ids`, `metadata`, `supports` and `author` empty, because they take longest to read."""
 
 
 @record
@@ -324,6 +329,7 @@ def row(observation: Observation) -> dict[str, object]:
         "superseded_by": observation.superseded_by,
         "dropped_at": observation.dropped_at,
         "reason": observation.reason,
+        **author_fields(observation.author),
     }
     return {name: value for name, value in columns.items() if value is not None}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from omcli.base.record import record
 from omcli.memory.message import Incoming, KeptMessage
 from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement
-from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
+from omcli.memory.session import Author, EvictionPolicy, FreezePoint, Session, SessionSummary
 
 if TYPE_CHECKING:  # these modules take long to import
     from omcli.memory.batch import Batch, BatchOutcome, Covered, Pending
@@ -95,11 +95,10 @@ class MessageLog(Protocol):
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        """Append the new messages in order, and create or update their session.
-
-        Messages that were ever stored, in any session, are left as they are, except that one stored under its
-        `formerly` identity gets the current identity. An exit code that exceeds 64 bits is dropped. Raise SessionTaken,
-        and store nothing, if the session does not begin with the first `opening` messages (see `begins_with`).
+        """Append the new messages in order, and create or update their session. Messages that were ever stored, in any
+        session, are left as they are, except that one stored under its `formerly` identity gets the current identity.
+        An exit code that exceeds 64 bits is dropped. Raise SessionTaken, and store nothing, if the session does not
+        begin with the first `opening` messages (see `begins_with`).
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
@@ -228,9 +227,8 @@ class Batches(Protocol):
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
         """Return the buffered batches that can be written one after another from the cursor (see `buffer.in_line`).
 
-        Each starts where the previous one ends, without messages that the cursor has passed. A batch with hidden or
-        deleted messages is returned without them and without its title, which may derive from them. Unreadable batches
-        are skipped.
+        Each starts where the previous one ends, without messages that the cursor has passed. One with hidden or deleted
+        messages is returned without them and its title, which may derive from them. Unreadable ones are skipped.
         """
 
     def all_buffered(self) -> tuple[BufferedBatch, ...]:
@@ -385,6 +383,9 @@ class Sessions(Protocol):
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
 
+    def authors(self) -> tuple[Author, ...]:
+        """Return everyone who has written to the store, by name and machine."""
+
     def row_count(self, kinds: Iterable[Kind], *, session: str | None = None, hidden: bool = False) -> int:
         """Return the number of visible rows of these kinds in a session or in the store. With `hidden`, count all."""
 
@@ -405,7 +406,7 @@ class Sessions(Protocol):
 
         The session's pack contains rows of `project`, or of all projects if `project` is None. The point moves when the
         tail is cut (see `EvictionPolicy`), when an operation that wrote rows for the session, or for no session, is
-        made or undone, and when rows are noted or imported.
+        made or undone, when a note is written, and when rows are imported.
         """
 
 
@@ -431,10 +432,9 @@ class Leases(Protocol):
     """Leases on the lanes of sessions, so that only one process works on each."""
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        """Take the lease on a lane, or extend the owner's own. Raise LaneTaken if another owner holds it.
-
-        A lease that has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the
-        current lease to the claim's own `expires_at`, so that a lease taken while the clock was wrong does not last.
+        """Take the lease on a lane, or extend the owner's own. Raise LaneTaken if another owner holds it. A lease that
+        has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the current lease to
+        the claim's own `expires_at`, so that a lease taken while the clock was wrong does not last.
         """
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
@@ -443,12 +443,13 @@ class Leases(Protocol):
 
 class Store(Protocol):
     """Durable storage of messages and rows, divided into roles. Code that needs only one role takes that role alone.
-
     Every method is one transaction, but iterators read page by page unless they say otherwise. Text is returned
     unchanged, except that halves of surrogate pairs become U+FFFD. Methods that write may raise StoreLocked,
     InputOutput or, if the index of words was damaged and is mended now, TryAgain.
     """
 
+    @property
+    def author(self) -> Author | None: ...  # of what is written to it, if known
     @property
     def messages(self) -> MessageLog: ...
     @property

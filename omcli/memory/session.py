@@ -10,6 +10,22 @@ NO_PROJECT = ""  # in a query: rows that belong to no project
 
 
 @record
+class Author:
+    """A person, or a program that runs by itself, and the machine at which they write."""
+
+    name: str
+    machine: str
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.machine}"
+
+
+def author_fields(author: Author | None) -> dict[str, str]:
+    """Return an author as all commands print it in JSON. An unknown one has no fields."""
+    return {} if author is None else {"author": author.name, "machine": author.machine}
+
+
+@record
 class Session:
     """A conversation with an agent. `id` comes from the producer or the user, or is derived from the first prompt."""
 
@@ -23,6 +39,8 @@ class Session:
     model: str | None = None
     parent: str | None = None
     """Session that started this one, or from which it branched."""
+    author: Author | None = None
+    """Who first stored something of it, if known. The store writes its own (`Database.author`)."""
 
     @property
     def project(self) -> str | None:

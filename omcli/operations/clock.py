@@ -39,11 +39,6 @@ class Clock:
         return self._pinned or datetime.now(UTC)
 
 
-def later(at: str, seconds: float) -> str:
-    """Return the time this many seconds after `at`."""
-    return format_time(datetime.fromisoformat(at) + timedelta(seconds=seconds)) or at
-
-
 _AGO = lazily(r"([0-9]{1,6}) ?(m|h|d|w|mo|y|(?:minute|hour|day|week|month|year)s?)")
 _UNITS = {
     "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1),

@@ -118,7 +118,7 @@ def context(
         fill = partial(usual, cross=cross, freeze_point=freeze_point)
         if session is not None and pending is not None:
             fill = partial(fill, messages=_last_messages(store, session, budgets, freeze_point, pending))
-        for rows in _row_lists(
+        for rows in _rows_by_tier(
             store, session, budgets, choice, freeze_point, further=further, counter=counter, bare=bare
         ):
             found = _with_rows(fill, rows, session, pending, rules, budgets=budgets)
@@ -380,7 +380,7 @@ def _last_messages(
     )
 
 
-def _row_lists(
+def _rows_by_tier(
     store: Store,
     session: Session | None,
     budgets: Budgets,

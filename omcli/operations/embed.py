@@ -11,10 +11,11 @@ from omcli.llm.model import Embedder, EmbedReply, EndReason, Ledger, Reply
 from omcli.memory.observation import LogQuery
 from omcli.memory.ports import Lane, Store
 from omcli.memory.search import Nearest, TextPlace, VectorStatus
-from omcli.operations.clock import Clock, later
+from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps, StepCount, hold
 from omcli.operations.model_calls import CallLog, WaitingModel
 from omcli.text.clean import clean
+from omcli.text.instants import later
 from omcli.text.redaction import redact
 
 BATCH = 50

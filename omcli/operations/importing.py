@@ -301,6 +301,7 @@ class _GroupWriter:
             tokens=deps.counter.text(draft.text),
             counter=deps.counter.name,
             generation=max(1, group.generation) if is_reflection else 0,
+            author=deps.store.author,
         )
 
 

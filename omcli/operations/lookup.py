@@ -150,7 +150,7 @@ def log(store: Store, query: LogQuery) -> Iterator[Observation]:
 
 
 def unknown(store: Store, query: LogQuery) -> str | None:
-    """Return an error text if the store does not know the session or project in a query, otherwise None."""
+    """Return an error text if the store does not know the session, project or author of a query, otherwise None."""
     session, project = query.session, query.project
     if session is not None and store.sessions.find(session) is None:
         return f"unknown session `{session}`; `om sessions` lists them"
@@ -158,6 +158,8 @@ def unknown(store: Store, query: LogQuery) -> str | None:
         store.sessions.summaries(project=project, last=1) or _has(store, LogQuery(project=project))
     ):
         return f"unknown project {project}; `om sessions` shows them"
+    if query.author is not None and query.author not in {each.name for each in store.sessions.authors()}:
+        return f"nothing here was stored by {query.author}"
     return None
 
 

@@ -9,7 +9,8 @@ from omcli.base.errors import OmError, OverLimit, ProviderFailed, Waiting
 from omcli.base.record import mutable_record, record
 from omcli.llm.model import MOST_CALLS, Embedder, EndReason, Ledger, ModelCall, Prompt, Provider, Reply, Spent
 from omcli.memory.ports import Lane
-from omcli.operations.clock import Clock, later
+from omcli.operations.clock import Clock
+from omcli.text.instants import later
 
 
 class CountedProvider:

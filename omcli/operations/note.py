@@ -59,9 +59,8 @@ def note(
     is_item: bool = False,
     resolves: tuple[str, ...] = (),
 ) -> KeptNote:
-    """Write a note or, with `is_item`, a lasting fact. The rows with the ids or handles in `resolves` are hidden.
-
-    The note belongs to the given session, otherwise to that of the first resolved row, otherwise to the project.
+    """Write a note or, with `is_item`, a lasting fact. The rows with the ids or handles in `resolves` are hidden. The
+    note belongs to the given session, otherwise to that of the first resolved row, otherwise to the project.
 
     Raise BadUsage if the note is empty or an item cannot have the type, UnknownId if a resolved row is unknown or its
     handle ambiguous, and BadInput if it is already hidden.
@@ -97,9 +96,10 @@ def note(
         at=now,
         tokens=counter.text(draft.text),
         counter=counter.name,
+        author=store.author,
     )
-    redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
-    noted = KeptNote(observation=observation, redactions=dict(redactions))
+    redactions = dict(sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]()))
+    noted = KeptNote(observation=observation, redactions=redactions)
     if not resolved:
         target.add(observation)
         return replace(noted, spooled_for=target.error)

@@ -194,7 +194,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_name(value: object) -> bool:
-    """Return True for text that can be the id of a session: not empty, and printed as it is."""
+    """Return True for text that can be the id of a session or an author: not empty, and printed as it is."""
     return isinstance(value, str) and bool(value) and printed_name(value) == value
 
 
@@ -261,6 +261,7 @@ _is_digest = _of_shape("[0-9a-f]{32}")
 _is_id = _of_shape("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _is_operation = _of_shape(rf"{_HOST}\.[0-9]{{1,18}}\.\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{3}}Z")
 _is_stamp = _items_of(_is_instant, _is_host)
+_AUTHOR: dict[str, _Check] = dict.fromkeys(("author", "machine"), _is_name)
 
 
 def _is_image(value: object) -> bool:
@@ -278,6 +279,7 @@ _SHAPES: dict[str, dict[str, _Check]] = {
         "id": _is_name,
         **dict.fromkeys(("agent", "cwd", "branch", "title", "model", "parent"), _is_text),
         **dict.fromkeys(("first_at", "last_at", "seen_at"), _is_instant),
+        **_AUTHOR,
     },
     "operation": {
         "id": _is_operation,
@@ -290,6 +292,7 @@ _SHAPES: dict[str, dict[str, _Check]] = {
         "project": _is_text,
         "error": _is_text,
         "final_at": _is_instant,
+        **_AUTHOR,
         "part_of": _is_operation,
         "undoes": _is_operation,
         "tombstones": _list_of(_is_digest),
@@ -330,6 +333,7 @@ _SHAPES: dict[str, dict[str, _Check]] = {
         "session": _is_name,
         **dict.fromkeys(("project", "refers_to", "reason"), _is_text),
         **dict.fromkeys(("event_at", "last_used_at", "dropped_at"), _is_instant),
+        **_AUTHOR,
         "tags": _list_of(_is_text),
         "metadata": _is_object,
         "batch": _is_stamp,

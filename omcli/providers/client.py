@@ -21,7 +21,7 @@ _ANY_HEADER = zlib.MAX_WBITS | 32
 """Makes zlib accept both encodings."""
 
 
-class ResponseTooLarge(httpx2.ReadError):
+class ReplyTooLong(httpx2.ReadError):
     """Raised if a response is larger than any reply can be."""
 
 
@@ -72,7 +72,7 @@ def _call_when_connected(request: httpx2.Request, connected: Callable[[], None])
 
 
 class _SizeLimit(httpx2.SyncByteStream):
-    """A decoded byte stream that raises ResponseTooLarge after `most` bytes."""
+    """A decoded byte stream that raises ReplyTooLong after `most` bytes."""
 
     def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, *, most: int, is_encoded: bool) -> None:
         assert isinstance(stream, httpx2.SyncByteStream), "the client is not asynchronous"
@@ -85,7 +85,7 @@ class _SizeLimit(httpx2.SyncByteStream):
         for piece in _as_text(self._stream) if self._is_encoded else self._stream:
             left -= len(piece)
             if left < 0:
-                raise ResponseTooLarge(f"the reply has more than {self._most} bytes")
+                raise ReplyTooLong(f"the reply has more than {self._most} bytes")
             yield piece
 
     def close(self) -> None:

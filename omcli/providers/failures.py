@@ -121,11 +121,11 @@ def of_error(error: Exception) -> RequestFailed:
     """Return the failure for an error raised by httpx2 or a layer below it; an SDK may have wrapped the error."""
     import httpx2
 
-    from omcli.providers.client import ResponseTooLarge
+    from omcli.providers.client import ReplyTooLong
 
     chain = _all_errors(error)
     inner = chain[-1]
-    if isinstance(inner, ResponseTooLarge):
+    if isinstance(inner, ReplyTooLong):
         return RequestFailed(Unusable, str(inner))
     if isinstance(inner, ssl.SSLCertVerificationError):
         return RequestFailed(

@@ -138,7 +138,7 @@ class RemoteModel:
         def work(http: httpx2.Client, seconds: float) -> PlainReply:
             return self._wire.send(request, http=http, seconds=seconds)
 
-        return send(work, self._target, retries, most_bytes=request.most_bytes)
+        return send(work, self._target, retries, most_bytes=request.limit)
 
     def _first_mode(self) -> OutputMode:
         known = self._modes.output_mode(self._target.address, self.model)

@@ -43,7 +43,7 @@ class Request:
         return (self.prompt.max_output or 0) > STREAMED_FROM
 
     @property
-    def most_bytes(self) -> int:
+    def limit(self) -> int:
         """Maximum size of the decoded response."""
         return largest_reply(self.prompt.max_output, streamed=self.is_stream)
 

@@ -175,7 +175,9 @@ _AFTER_NAME = lazily(r"(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|as)\b)")
 _AFTER_NUMBER = lazily(r"(?: [a-z]+)?(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|per|each|of)\b)")
 """A value ends its statement, apart from a unit and a phrase. Followed by a verb, it is the subject."""
 _APPOINTMENT = lazily(r"\b(?:an?|have|has)\b", re.IGNORECASE)
-"""Signs of one among many things that have a day, such as a meeting."""
+"""Words before a day that show it to be the day of one event (`a meeting on Friday`), not a value that holds until it
+is changed.
+"""
 _OWN = lazily(r"\b(?:my|our|i|we|i'm|we're)\b", re.IGNORECASE)
 """Signs that a thing is the speaker's own. It has one name; "the cause" differs in every conversation."""
 

@@ -389,8 +389,8 @@ def _reflection(
 
 
 def _with_speaker(text: str, cited: Sequence[Observation]) -> str:
-    """Return the text of a reflection, with the speaker in front if the cited heard rows have more of its words than
-    the other cited rows. If it names such a speaker itself, it is unchanged.
+    """Return the text of a reflection. If it has more words of the heard rows than of the other cited rows, put their
+    speaker in front (`Output of tools` if there are several or none), unless it begins with one.
     """
     heard = [row.text for row in cited if is_only_heard(row)]
     others = "\n".join(row.text for row in cited if not is_only_heard(row))

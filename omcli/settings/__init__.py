@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from omcli.base import lazily
-from omcli.base.errors import BadConfiguration, BadUsage
+from omcli.base.errors import BadConfiguration, BadUsage, OmError
 from omcli.base.record import replace
-from omcli.settings.settings import FLAG, PREFIX, Files, Settings, exists, expanded
+from omcli.settings.settings import FLAG, PREFIX, Files, ServerUrl, Settings, exists, expanded, place_of
 
 PROJECT_FILE = ".om.toml"
 _PI_FILE = "memory.json"
@@ -54,6 +54,8 @@ def resolve(
     unknown key.
     """
     asked = {key: value for key, value in flags.items() if value is not None}
+    if isinstance(name := asked.get("db"), str):
+        asked["db"] = place_of(name)
     variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text.strip()}
     found = files(environment, config, folder)
     nothing_else = asked.keys() <= _PLAIN_FLAGS and variables.keys() <= {_PLAIN_VARIABLE}
@@ -66,23 +68,32 @@ def resolve(
 
 
 def _with_store(settings: Settings) -> Settings:
-    """Return the settings with the path of the store expanded. If it cannot be the path of a file, raise BadUsage for
-    an option, otherwise BadConfiguration.
+    """Return the settings with the path of the store expanded. If it cannot be the path of a file or the URL of a
+    database, raise BadUsage for an option, otherwise BadConfiguration.
     """
     db, by = settings.db, settings.origin("db")
+    if isinstance(db, ServerUrl):
+        if not (fault := db.fault):
+            return settings
+        raise _bad_store(by, f"{db.url.partition('//')[0]}//…", fault, "`%40` is `@` and `%2F` is `/` in a password")
     path = expanded(db)
     shown, hint = str(db), "the store is a file: name its path"
     wrong = "names a folder" if path.name in ("", "..") else ""
     if url := _URL.match(shown):  # `Path` has removed a slash; not shown whole, because it may contain a password
-        wrong, shown, hint = "is a URL", f"{url[0]}/…", "only SQLite files are supported: name the path of one"
+        wrong, shown = "is a URL", f"{url[0]}/…"
+        hint = "name the path of a file, or a database as postgresql://user@host/database"
     elif shown == ":memory:" or shown.startswith("file:"):  # SQLite's names for databases that may not be files
         wrong, hint = "is not a path", "a store in memory would end with the command: name the path of a file"
     if path.parts[:1] and path.parts[0].startswith("~"):
         wrong = "names an unknown user"
     if wrong:
-        error = BadUsage if by == FLAG else BadConfiguration
-        raise error(f"`{'--db' if by == FLAG else by} {shown}` {wrong}", hint=hint)
+        raise _bad_store(by, shown, wrong, hint)
     return settings if path == db else replace(settings, db=path)
+
+
+def _bad_store(by: str, shown: str, wrong: str, hint: str) -> OmError:
+    error = BadUsage if by == FLAG else BadConfiguration
+    return error(f"`{'--db' if by == FLAG else by} {shown}` {wrong}", hint=hint)
 
 
 def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
@@ -90,7 +101,7 @@ def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
     values = dict(asked)
     origins = dict.fromkeys(asked, FLAG)
     if "db" not in asked:
-        values["db"] = Path(store) if store else default_store()
+        values["db"] = place_of(store) if store else default_store()
         origins |= {"db": _PLAIN_VARIABLE} if store else {}
     return Settings(**values, origins=origins)  # type: ignore[arg-type]
 

@@ -13,6 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.settings import settings
 from omcli.settings.layers import OPPOSITES, PRESETS, nearest, preset_file
+from omcli.settings.settings import ServerUrl
 from omcli.settings.values import (
     DEFAULTS,
     KEYS,
@@ -85,13 +86,21 @@ def value_from(name: str, text: str) -> object:
             expected = str(error)
         else:
             if key != "preset" or parsed in PRESETS:
+                if isinstance(parsed, ServerUrl):
+                    return _checked(parsed, name)
                 if key == "db" and not may_be_file(value):
-                    raise BadUsage(f"`{name}` must be the path of a file")
+                    raise BadUsage(f"`{name}` must be the path of a file, or postgresql://user@host/database")
                 if "Path" in KEYS[key]:
                     is_list = KEYS[key].startswith("tuple") and isinstance(value, str)
                     return _full_path(str(value).split(",") if is_list else value)
                 return parsed if KEYS[key] == "bool" else value
     raise BadUsage(f"`{text}` is not a valid `{name}` (expected {expected})")
+
+
+def _checked(url: ServerUrl, name: str) -> str:
+    if url.fault:
+        raise BadUsage(f"`{name}` {url.fault}")
+    return url.url
 
 
 def _full_path(value: object) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 from omcli.base import lazily
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.record import record, replace
-from omcli.settings.settings import FLAG, PREFIX, Files, Settings
+from omcli.settings.settings import FLAG, PREFIX, Files, ServerUrl, Settings
 from omcli.settings.values import (
     DEFAULTS,
     KEYS,
@@ -128,7 +128,7 @@ class Layers:
         False; raise BadUsage if a flag gave an invalid value.
         """
         whole = values.get("effective_context", DEFAULTS.effective_context)
-        if given.by == FLAG and isinstance(given.value, Path):
+        if given.by == FLAG and isinstance(given.value, Path | ServerUrl):
             values[key] = given.value
             return True
         try:

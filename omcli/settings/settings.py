@@ -171,7 +171,7 @@ class ContextSettings:
     tiers until rows are folded, pruned or forgotten. `freeze` includes this."""
     freeze: bool = False
     """True to change a session's pack only at its end, where new messages are added, until rows are folded, folding is
-    undone, rows are noted or imported, or the tail is cut.
+    undone, a note is written, rows are imported, or the tail is cut.
     """
 
 
@@ -334,13 +334,70 @@ class StoreSettings:
     """File with the key, or None."""
 
 
+class StoreName(str):
+    """The store as the command line names it: the path of a file, or the URL of a database."""
+
+    __slots__ = ()
+
+
+class ServerUrl:
+    """The URL of a PostgreSQL database that holds the store. As text it lacks passwords, so that it can be shown."""
+
+    __slots__ = ("url",)
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        """The whole URL, for the server only."""
+
+    def __str__(self) -> str:
+        import re  # noqa: PLC0415 - most stores are files
+
+        shown = re.sub(r"(://[^/@:?]*):[^/@]*@", r"\1@", self.url)
+        return re.sub(r"([?&][^=&]*pass(?!file)[^=&]*=)[^&]*", r"\1…", shown, flags=re.IGNORECASE)
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ServerUrl) and self.url == other.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    @property
+    def has_secret(self) -> bool:
+        return str(self) != self.url
+
+    @property
+    def fault(self) -> str:
+        """Fault in the form of the URL, or an empty text. No part is repeated, because it may be a password."""
+        import re  # noqa: PLC0415
+
+        host = r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s\[\]@/?#:,]*)(?::[0-9]{1,5})?"
+        form = rf"postgres(?:ql)?://(?:[^\s@/?#:]*(?::[^\s@/?#]*)?@)?{host}(?:,{host})*(?:/[^\s@/?#]*)?(?:\?(\S*))?"
+        found = re.fullmatch(form, self.url)
+        if found is None:
+            return "is not a URL like postgresql://user@host/database"
+        if re.search(r"%(?![0-9A-Fa-f]{2})|%00", self.url):
+            return "has a `%` that is not `%25`"
+        wrong = found[1] and not all(re.fullmatch(r"[A-Za-z_]+=[^=?]*", each) for each in found[1].split("&"))
+        return "has options that are not like `?sslmode=require&target_session_attrs=read-write`" if wrong else ""
+
+
+def place_of(name: str | Path) -> Path | ServerUrl:
+    """Return the place of the store that has this name."""
+    is_server = isinstance(name, str) and name.strip().startswith(("postgresql://", "postgres://"))
+    return ServerUrl(str(name).strip()) if is_server else Path(name)
+
+
 @record
 class Settings:
     """All settings of a run."""
 
-    db: Path
-    """Path of the store."""
+    db: Path | ServerUrl
+    """The store: the path of its file, or the database that holds it."""
     preset: str = "default"
+    author: str | None = None
+    """Name to store with what is written; None for the user's login name."""
     wait: float = 10.0
     """Seconds to wait for a lock or lane that another process holds."""
     jobs: int = 0

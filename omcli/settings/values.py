@@ -11,7 +11,7 @@ from omcli.base import lazily
 from omcli.base.errors import BadConfiguration
 from omcli.base.record import fields_of
 from omcli.settings import settings
-from omcli.settings.settings import Settings, expanded
+from omcli.settings.settings import ServerUrl, Settings, expanded, place_of
 
 if TYPE_CHECKING:
     import re
@@ -67,7 +67,7 @@ def value_of(of: Settings, key: str) -> object:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Path):
+    if isinstance(value, Path | ServerUrl):
         return str(value)
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
@@ -95,6 +95,7 @@ def _kinds() -> dict[str, str]:
     kinds = dict(Settings.__annotations__)
     for section, default in SECTIONS.items():
         kinds |= {f"{section}.{name}": kind for name, kind in type(default).__annotations__.items()}
+    kinds["db"] = "Path"  # it may also be a URL (see `parse_value`)
     return {key: kind for key, kind in kinds.items() if key not in _NO_KEYS}
 
 
@@ -184,7 +185,7 @@ def parse_value(key: str, value: object, *, whole: int, folder: Path | None = No
     if optional != kind and isinstance(value, str) and value.strip().lower() in UNSET:
         return None
     if key == "db" and not may_be_file(value):
-        return Path(_text(value))  # as it is: `resolve` refuses it by its name
+        return place_of(_text(value))  # as it is: `resolve` refuses what is neither by its name
     return _one(optional, value, whole, folder)
 
 

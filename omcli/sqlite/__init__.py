@@ -23,6 +23,7 @@ from omcli.sqlite.dialect import NOWHERE, Database, om_errors
 
 if TYPE_CHECKING:
     from omcli.memory.changes import CutResult
+    from omcli.memory.session import Author
     from omcli.sqlite.backups import SqliteBackups
     from omcli.sqlite.batches import SqliteBatches
     from omcli.sqlite.lanes import SqliteLeases
@@ -52,6 +53,7 @@ class SqliteStore:
         *,
         wait: float,
         read_only: bool = False,
+        author: Author | None = None,
         migrations: Path = MIGRATIONS,
         is_gone: Callable[[str], bool] | None = None,
         learn_key: Callable[[str], object] | None = None,
@@ -59,6 +61,7 @@ class SqliteStore:
         """Open the store at `path`. Create it if it is missing, and migrate it if its schema is older.
 
         With `read_only` the file is never written, and a missing store is read as an empty one. `wait` is in seconds.
+        The store notes the `author` with what is written.
         `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`). If this process does not
         know the key of an encrypted store, `learn_key` is called with the key's name, and must call `cipher.learn`.
 
@@ -84,8 +87,8 @@ class SqliteStore:
             if learn_key is None:
                 raise
             learn_key(error.name)
-            return cls.open(path, wait=wait, read_only=read_only, migrations=migrations, is_gone=is_gone)
-        return cls(Database(connection, path=path, wait=wait), is_gone=is_gone)
+            return cls.open(path, wait=wait, read_only=read_only, author=author, migrations=migrations, is_gone=is_gone)
+        return cls(Database(connection, path=path, wait=wait, author=author), is_gone=is_gone)
 
     @classmethod
     def temporary(cls, *, is_gone: Callable[[str], bool] | None = None) -> Self:
@@ -121,6 +124,10 @@ class SqliteStore:
 
         with self.database.writing() as connection:
             return cut_after(connection, moment)
+
+    @property
+    def author(self) -> Author | None:
+        return self.database.author
 
     @property
     def key(self) -> str | None:

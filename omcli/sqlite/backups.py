@@ -437,6 +437,6 @@ def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
         time.sleep(_PAUSE)
 
 
-def truncate_log(connection: sqlite3.Connection) -> None:
+def cut_log(connection: sqlite3.Connection) -> None:
     """Write the write-ahead log into the store's file and empty it, unless another process still reads it."""
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -129,13 +129,15 @@ class SqliteBatches(Table, Batches):
     ) -> None:
         if (observations or replaced) and outcome is not BatchOutcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
-        with self._database.writing() as connection:
+        digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
+        # An image may belong to messages of several sessions.
+        with self._database.writing(None if digests else batch.session) as connection:
             session = codec.add_session(connection, batch.session)
             is_late = lanes.cover(connection, batch, session=session, outcome=outcome)
             if folding is not None:
                 from omcli.sqlite import operations  # noqa: PLC0415 - most batches are recorded without folding
 
-                operations.fold(connection, folding, now=now)
+                operations.fold(connection, folding, now=now, author=self._database.author)
             number = lanes.note_batch(
                 connection,
                 batch,
@@ -146,12 +148,11 @@ class SqliteBatches(Table, Batches):
                 observations=len(observations),
                 is_late=is_late,
             )
-            rows.add(connection, observations, batch=number)
+            rows.add(connection, observations, batch=number, author=self._database.author)
             for replacement in replaced:
                 rows.replace_when_visible(connection, replacement)
             rows.mark_used(connection, used, now=now)
             if outcome in (BatchOutcome.OBSERVED, BatchOutcome.EMPTY):
-                digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
                 messages.drop_images(connection, digests)
             if title is not None:
                 sessions.set_title(connection, session, title)
@@ -164,7 +165,7 @@ class SqliteBatches(Table, Batches):
     def buffer(self, block: BufferedBatch) -> None:
         from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have no buffered batches
 
-        with self._database.writing() as connection:
+        with self._database.writing(block.batch.session) as connection:
             buffer.put(connection, block, session=codec.add_session(connection, block.batch.session))
 
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
@@ -266,7 +267,7 @@ def _pending(connection: sqlite3.Connection, *, session: int, ahead: bool = Fals
     after = end if ahead else cursor
     offered = lanes.deferred(connection, session=session, after=after)
     found = connection.execute(
-        "SELECT counter, count(*), sum(counted), sum(tokens), sum(fresh) FROM ("
+        "SELECT counter, count(*), count(*) FILTER (WHERE counted), sum(tokens), sum(fresh) FROM ("
         "SELECT counter, counted, tokens, CASE WHEN seq > :offered THEN tokens ELSE 0 END AS fresh FROM messages"
         " WHERE session = :session AND seq > :after"
         " UNION ALL SELECT m.counter, m.counted, m.tokens, m.tokens FROM passed_over AS p"

@@ -12,7 +12,7 @@ from pathlib import Path
 from omcli.base.errors import InputOutput
 from omcli.base.record import record
 from omcli.memory.ports import Lane
-from omcli.sqlite.backups import truncate_log
+from omcli.sqlite.backups import cut_log
 from omcli.sqlite.connection import check_version, connect, log_files, steps
 from omcli.sqlite.dialect import Database, om_error
 from omcli.sqlite.lanes import is_gone, last_errors, owner_name
@@ -22,7 +22,7 @@ _RESET_FROM, _RESET_FIXED = (3, 7, 0), (3, 51, 3)
 """First SQLite with the WAL-reset bug, and first without it again: two writers that begin the log anew at the same
 moment may lose pages.
 """
-_WAITING_COUNTS = f"SELECT count(*), coalesce(sum(tokens), 0), min(since) FROM ({WAITING})"
+_WAITING_COUNTS = f"SELECT coalesce(sum(messages), 0), coalesce(sum(tokens), 0), min(since) FROM ({WAITING})"
 _LAST_READINGS = """
     SELECT b.found FROM bookmarks AS b WHERE b.place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path)
 """
@@ -128,7 +128,9 @@ def release(database: Database, lane: HeldLane) -> None:
 
 def waiting_counts(database: Database) -> WaitingCounts:
     with database.reading() as connection:
-        messages, tokens, since = connection.execute(_WAITING_COUNTS, {"observe": Lane.OBSERVE}).fetchone()
+        messages, tokens, since = connection.execute(
+            _WAITING_COUNTS, {"observe": Lane.OBSERVE, "counter": None}
+        ).fetchone()
         return WaitingCounts(messages=messages, tokens=tokens, since=since, errors=len(last_errors(connection)))
 
 
@@ -155,7 +157,7 @@ def compact_log(database: Database) -> int:
     process still reads it.
     """
     with database.om_errors():
-        truncate_log(database.connection)
+        cut_log(database.connection)
     return log_size(database.path)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from omcli.base.record import positional_record, replace
 from omcli.memory.message import Image, Incoming, KeptMessage, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.session import Session
-from omcli.sqlite.dialect import Columns, Damaged, compact_json, execute, insert, parsed
+from omcli.memory.session import Author, Session
+from omcli.sqlite.dialect import Columns, Damaged, execute
 
 _LARGEST_INTEGER = (1 << 63) - 1
 _SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
@@ -43,7 +43,26 @@ class _Members(dict[str | None, Any]):
         raise Damaged(f"unknown word {word!r:.40}")
 
 
-# Session and project numbers.
+# JSON columns.
+
+
+def compact_json(value: object) -> str:
+    import json  # noqa: PLC0415 - not needed for rows without tags
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a JSON column. Raise Damaged if it is not JSON."""
+    import json  # noqa: PLC0415
+
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Damaged(f"not JSON: {error}") from None
+
+
+# Numbers of sessions, projects and authors.
 
 
 def session_number(connection: sqlite3.Connection, session: str) -> int | None:
@@ -55,7 +74,7 @@ def session_number(connection: sqlite3.Connection, session: str) -> int | None:
 def add_session(connection: sqlite3.Connection, session: str) -> int:
     """Return the number of a session, assigning one if the store does not know its id."""
     found = session_number(connection, session)
-    return insert(connection, "sessions", {"id": session}) if found is None else found
+    return _add(connection, "sessions", "id", session) if found is None else found
 
 
 def project_number(connection: sqlite3.Connection, project: str) -> int | None:
@@ -67,7 +86,43 @@ def project_number(connection: sqlite3.Connection, project: str) -> int | None:
 def add_project(connection: sqlite3.Connection, project: str) -> int:
     """Return the number of a project, assigning one if the store does not know it."""
     found = project_number(connection, project)
-    return insert(connection, "projects", {"path": project}) if found is None else found
+    return _add(connection, "projects", "path", project) if found is None else found
+
+
+def _add(connection: sqlite3.Connection, table: str, column: str, name: str) -> int:
+    """Add a name, unless another writer has just added it, and return its number."""
+    execute(connection, f"INSERT INTO {table} ({column}) VALUES (?) ON CONFLICT DO NOTHING", (name,))
+    (number,) = execute(connection, f"SELECT number FROM {table} WHERE {column} = ?", (name,)).fetchone()
+    return int(number)
+
+
+def add_author(connection: sqlite3.Connection, author: Author | None) -> int | None:
+    """Return the number of an author, assigning one if the store does not know it; None if there is no author."""
+    if author is None:
+        return None
+    query, values = "SELECT number FROM authors WHERE name = ? AND machine = ?", (author.name, author.machine)
+    found = execute(connection, query, values).fetchone()
+    if found is None:
+        execute(connection, "INSERT INTO authors (name, machine) VALUES (?, ?) ON CONFLICT DO NOTHING", values)
+        found = execute(connection, query, values).fetchone()
+    return int(found["number"])
+
+
+AUTHOR = "a.name, a.machine"
+"""Columns to select for `author`, of the table that `with_author` adds as `a`."""
+
+
+def with_author(table: str) -> str:
+    """Return the SQL that joins the authors of a table's rows."""
+    return f" LEFT JOIN authors AS a ON a.number = {table}.author"
+
+
+OF_NAME = "SELECT number FROM authors WHERE name = ?"
+"""Query for the numbers of the authors of a name, at all machines."""
+
+
+def author(row: sqlite3.Row) -> Author | None:
+    return None if row["name"] is None else Author(name=row["name"], machine=row["machine"])
 
 
 # Messages.
@@ -137,7 +192,7 @@ def session_columns(session: Session) -> Columns:
 
 
 def session(row: sqlite3.Row) -> Session:
-    return Session(**{name: row[name] for name in _SESSION})
+    return Session(**{name: row[name] for name in _SESSION}, author=author(row))
 
 
 # Observations. A new column needs one line here and a migration.
@@ -187,17 +242,22 @@ _OBSERVATION = (
 )
 _BARE = tuple(column if column.name != "metadata" else replace(column, decode=lambda _: {}) for column in _OBSERVATION)
 """`_OBSERVATION` without parsing the metadata."""
-OBSERVATION = (
-    f"o.position, {', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"
+_FIELDS = (
+    f"{', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"
     " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"
 )
+BARE_OBSERVATION = f"o.position, {_FIELDS}"
+OBSERVATION = f"o.position, {AUTHOR}, {_FIELDS}{with_author('o')}"
 """Columns and tables to select for `observation_reader`."""
 
 
-def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:
-    """Return an observation as columns of `observations`. Session, project and batch are given by number."""
+def observation_columns(
+    row: Observation, *, session: int | None, project: int | None, batch: int | None, author: int | None
+) -> Columns:
+    """Return an observation as columns of `observations`. Session, project, batch and author are given by number."""
     columns = _encode(_OBSERVATION, row)
-    return {**columns, "session": session, "project": project, "batch": batch, "visible": row.is_visible}
+    numbers = {"session": session, "project": project, "batch": batch, "author": author}
+    return {**columns, **numbers, "visible": row.is_visible}
 
 
 @cache
@@ -205,13 +265,14 @@ def observation_reader(*, bare: bool = False) -> Callable[[Iterable[Any], Sequen
     """Return a function that builds an observation from one result of the query OBSERVATION and its source messages
     (`seq`, printed id).
 
-    If `bare`, its metadata is left empty.
+    If `bare`, the query is BARE_OBSERVATION, and its metadata and author are left empty.
     """
-    result = (
-        "Observation({}, message_ids=tuple([key for _, key in sources]), sources=tuple([seq for seq, _ in sources]))"
-    )
-    columns = _BARE if bare else _OBSERVATION
-    return _compiled("row, sources", "_", columns, result, {"Observation": Observation})
+    sources = "message_ids=tuple([key for _, key in sources]), sources=tuple([seq for seq, _ in sources])"
+    if bare:
+        return _compiled("row, sources", "_", _BARE, f"Observation({{}}, {sources})", {"Observation": Observation})
+    by = "author=Author(name=by, machine=machine) if by is not None else None"
+    scope = {"Observation": Observation, "Author": Author}
+    return _compiled("row, sources", "_, by, machine", _OBSERVATION, f"Observation({{}}, {sources}, {by})", scope)
 
 
 def id_is(table: str = "") -> str:

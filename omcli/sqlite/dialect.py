@@ -14,10 +14,11 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from omcli.base import errors, ignore, lazily, telling
 from omcli.base.errors import CannotWrite, InputOutput, OmError, StoreDamaged, StoreLocked, TryAgain, UnusableStore
+from omcli.memory.session import Author
 
 _Row = TypeVar("_Row")
 Columns = dict[str, object]
@@ -27,11 +28,13 @@ PAGE = 500
 """Number of rows read at once from a whole table."""
 _ADDED_AT_ONCE = 32
 """Number of rows that a statement adds: of messages and observations, as many as fit into 999 parameters."""
+_NUMBERS = {"messages": "seq", "observations": "position", "bookmarks": "place"}
+"""Columns with the numbers of rows that are not called `number`."""
 
 NOWHERE = Path("(temporary store)")
 """Path shown for a store without a file."""
-NO_LIMIT = -1
-"""The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
+NO_LIMIT = (1 << 63) - 1
+"""The `LIMIT` that keeps all rows."""
 _FIRST_CJK = "\u3040"
 _LETTERS = lazily(r"[A-Za-z]+")
 _HUMP = lazily(r"[a-z][A-Z]")
@@ -114,9 +117,8 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
 
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
-    """Add a row and return its number. In every table with numbers, the number is the rowid."""
-    (number,) = insert_all(connection, table, [columns])
-    return number
+    """Add a row and return its number."""
+    return insert_all(connection, table, [columns])[0]
 
 
 def insert_all(connection: sqlite3.Connection, table: str, rows: Sequence[Columns]) -> list[int]:
@@ -128,16 +130,16 @@ def insert_all(connection: sqlite3.Connection, table: str, rows: Sequence[Column
     for at in range(0, len(rows), _ADDED_AT_ONCE):
         some = rows[at : at + _ADDED_AT_ONCE]
         values = tuple([value for columns in some for value in columns.values()])
-        last = execute(connection, _insert_statement(table, tuple(some[0]), len(some)), values).lastrowid
-        assert last is not None
-        numbers += range(last - len(some) + 1, last + 1)
+        made = execute(connection, _insert_statement(table, tuple(some[0]), len(some)), values)
+        numbers += [number for (number,) in made.fetchall()]
     return numbers
 
 
 @cache
 def _insert_statement(table: str, columns: tuple[str, ...], rows: int) -> str:
     row = f"({', '.join('?' * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"
+    number = _NUMBERS.get(table, "number")
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)} RETURNING {number}"
 
 
 def update(connection: sqlite3.Connection, table: str, columns: Columns, *, number: int) -> None:
@@ -145,13 +147,23 @@ def update(connection: sqlite3.Connection, table: str, columns: Columns, *, numb
     execute(connection, f"UPDATE {table} SET {changes} WHERE number = :number", {**columns, "number": number})
 
 
-def as_list(values: Iterable[object]) -> str:
+class ValueList(str):
+    """A list as a parameter: its JSON, which SQLite reads, and its `values`, for an engine with arrays."""
+
+    values: tuple[object, ...]
+    __slots__ = ("values",)
+
+
+def as_list(values: Iterable[object]) -> ValueList:
     """Return the values as a single parameter for `each` and `among`: SQLite may be limited to 999 parameters, and one
     prepared statement then serves lists of any length.
     """
     import json  # noqa: PLC0415
 
-    return json.dumps(list(values))
+    found = tuple(values)
+    listed = ValueList(json.dumps(found))
+    listed.values = found
+    return listed
 
 
 def each(parameter: str = "?") -> str:
@@ -200,7 +212,7 @@ def fill_index(connection: sqlite3.Connection, table: str) -> None:
 
 def has_text(column: str) -> str:
     """Return the condition that a text has more than spaces, tabs and line ends."""
-    return f"trim({column}, ' ' || char(9, 10, 13)) <> ''"
+    return f"trim({column}, ' \t\n\r') <> ''"
 
 
 def digest_query(images: str) -> str:
@@ -246,21 +258,6 @@ def columns_of(connection: sqlite3.Connection, table: str) -> str:
     return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
-def compact_json(value: object) -> str:
-    import json  # noqa: PLC0415 - not needed for rows without tags
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def parsed(text: str) -> Any:
-    import json  # noqa: PLC0415
-
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise Damaged(f"not JSON: {error}") from None
-
-
 class Damaged(sqlite3.DatabaseError):
     """A cell has a value that om does not write."""
 
@@ -273,15 +270,18 @@ def _clean_value(value: object) -> object:
 
 
 class Database:
-    """A connection to one file. Writing raises StoreLocked if another process holds the lock for longer than `wait`
-    seconds, InputOutput if the disk fails or the store is damaged, and TryAgain if the index of words was rebuilt.
+    """A connection of an author to one file. Writing raises StoreLocked if another process holds the lock for longer
+    than `wait` seconds, InputOutput if the disk fails or the store is damaged, and TryAgain if the index was rebuilt.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, path: Path, wait: float) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, *, path: Path, wait: float, author: Author | None = None
+    ) -> None:
         connection.row_factory = sqlite3.Row
         self.connection = connection
         self.path = path
         self.wait = wait
+        self.author = author
 
     def close(self) -> None:
         with self.om_errors():
@@ -295,8 +295,10 @@ class Database:
         """Begin a transaction that reads the state at a single moment."""
         return _Transaction(self.connection, as_om_error=self._om_error)
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Begin a transaction that writes everything or nothing."""
+    def writing(self, of: str | None = None) -> AbstractContextManager[sqlite3.Connection]:  # noqa: ARG002
+        """Begin a transaction that writes everything or nothing. `of` is the session, if it writes only to one: SQLite
+        has one writer at a time, but another engine need not let writers of different sessions wait for each other.
+        """
         return _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error_of_writing)
 
     def renew_index(self) -> None:
@@ -326,12 +328,10 @@ class Database:
             after = place(page[-1])
 
     def _om_error_of_writing(self, error: sqlite3.Error) -> OmError | None:
-        """Return the error to raise. If the index of words is damaged, rebuild it, because no row can be written
-        otherwise. A private copy is left alone, because rebuilding its index would mend nothing.
-        """
+        """Return the error to raise. A damaged index of words is rebuilt, because no row can be written otherwise."""
         found = self._om_error(error)
         if not isinstance(found, errors.IndexDamaged) or self.path == NOWHERE:
-            return found
+            return found  # rebuilding that of a private copy would mend nothing
         self.renew_index()
         return TryAgain("the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again")
 

@@ -47,7 +47,7 @@ def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int
     """Return the numbers of rows and counted messages that `erase` would delete."""
     which = dialect.as_list(numbers)
     (counted,) = connection.execute(
-        f"SELECT coalesce(sum(counted), 0) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
+        f"SELECT count(*) FILTER (WHERE counted) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
     ).fetchone()
     return len(_rows_to_erase(connection, which, ())), counted
 
@@ -145,12 +145,12 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
     gone = {"gone": dialect.as_list(seq for seq, _, _ in found)}
     connection.execute(f"DELETE FROM passed_over WHERE {dialect.among('message', ':gone')}", gone)
     messages.drop_images(
-        connection, (image["sha256"] for _, images, _ in found if images for image in dialect.parsed(images))
+        connection, (image["sha256"] for _, images, _ in found if images for image in codec.parsed(images))
     )
     holding = connection.execute(
         f"SELECT DISTINCT operation FROM message_holds WHERE {dialect.among('message', ':gone')}", gone
     )
-    return sum(counted for _, _, counted in found), {number for (number,) in holding}
+    return sum(bool(counted) for _, _, counted in found), {number for (number,) in holding}
 
 
 def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:

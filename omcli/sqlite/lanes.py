@@ -11,8 +11,10 @@ from omcli.base.errors import LaneTaken, StaleBatch
 from omcli.base.record import record
 from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.ports import Lane, LaneError, Leases
+from omcli.memory.session import Author
 from omcli.sqlite import codec, dialect
 from omcli.sqlite.dialect import Database, Table
+from omcli.text.clean import printed_name
 
 BUFFERED = "ahead"
 """Outcome recorded for a batch that was buffered."""
@@ -221,7 +223,7 @@ class SqliteLeases(Table, Leases):
         self._is_gone = is_gone
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(session) as connection:
             number = codec.add_session(connection, session)
             held = connection.execute(
                 "SELECT owner, expires_at, id FROM leases JOIN sessions ON number = session"
@@ -244,7 +246,7 @@ class SqliteLeases(Table, Leases):
         )
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(session) as connection:
             number = codec.session_number(connection, session)
             connection.execute("DELETE FROM leases WHERE session = ? AND lane = ? AND owner = ?", (number, lane, owner))
 
@@ -270,15 +272,35 @@ def current_process(worker: str = "") -> str:
     """
     pid = os.getpid()
     state = _state_and_start(pid)
-    return f"{os.uname().nodename}:{pid}:{state[1] if state else _UNKNOWN}{worker and f'/{worker}'}"
+    return f"{system_name()}:{pid}:{state[1] if state else _UNKNOWN}{worker and f'/{worker}'}"
+
+
+def current_author(name: str | None) -> Author:
+    """Return who writes: this name, or else that of the user, at this machine."""
+    user = name or os.environ.get("LOGNAME") or os.environ.get("USER") or _user()
+    return Author(name=printed_name(user) or _UNKNOWN, machine=printed_name(system_name()) or _UNKNOWN)
+
+
+def system_name() -> str:
+    """Return the name of this machine."""
+    return os.uname().nodename
+
+
+def _user() -> str:
+    import pwd  # noqa: PLC0415 - it may ask another machine
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def is_gone(owner: str) -> bool:
     """Return True if the owner is known to have ended. Owners on other hosts and text that names no owner never count
     as ended.
     """
-    host, pid, start = _parts(owner)
-    if host != os.uname().nodename or not pid:
+    at, pid, start = _parts(owner)
+    if at != system_name() or not pid:
         return False
     try:
         os.kill(pid, 0)
@@ -292,17 +314,17 @@ def is_gone(owner: str) -> bool:
 
 def owner_name(owner: str) -> str:
     """Return the owner for display: `process 4711`, with its host if that is a different one."""
-    host, pid, _ = _parts(owner)
+    at, pid, _ = _parts(owner)
     if not pid:
         return owner
-    return f"process {pid}" if host == os.uname().nodename else f"process {pid} on {host}"
+    return f"process {pid}" if at == system_name() else f"process {pid} on {at}"
 
 
 def _parts(owner: str) -> tuple[str, int, str]:
     """Return host, pid and start, with pid 0 if the text names no owner."""
-    host, _, rest = owner.partition(":") if owner.count(":") == 2 else ("", "", "")
+    at, _, rest = owner.partition(":") if owner.count(":") == 2 else ("", "", "")
     pid, _, start = rest.partition("/")[0].partition(":")
-    return host, int(pid) if pid.isascii() and pid.isdecimal() else 0, start
+    return at, int(pid) if pid.isascii() and pid.isdecimal() else 0, start
 
 
 def _state_and_start(pid: int) -> tuple[str, str] | None:

@@ -12,16 +12,19 @@ from omcli.sqlite.dialect import PAGE, Table
 
 _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_tokens, cost, duration, outcome"
 
-_FAILING = """
+_LEDGER = "\0ledger"
+"""Takes the place of a session in locks: calls are of no session that others write to."""
+_FAILING = f"""
     WITH recent AS (SELECT * FROM calls WHERE at >= ?), worked AS (
         SELECT lane, session, provider, max(CASE outcome WHEN 'ok' THEN number ELSE 0 END) AS number
         FROM recent GROUP BY lane, session, provider)
     SELECT c.lane, s.id AS session, c.provider, c.model, count(*) AS number, max(c.at) AS last
-    FROM recent AS c JOIN worked AS w ON w.lane = c.lane AND w.session IS c.session AND w.provider = c.provider
+    FROM recent AS c JOIN worked AS w
+        ON w.lane = c.lane AND {dialect.same("w.session", "c.session")} AND w.provider = c.provider
     LEFT JOIN sessions AS s ON s.number = c.session
     WHERE c.number > w.number AND c.outcome NOT IN
         ('ok', 'interrupted', 'not-allowed', 'unknown-model', 'bad-configuration')
-    GROUP BY c.lane, c.session, c.provider, c.model ORDER BY last
+    GROUP BY c.lane, c.session, s.id, c.provider, c.model ORDER BY last
 """
 
 
@@ -30,7 +33,7 @@ class SqliteLedger(Table):
 
     def note_call(self, call: ModelCall) -> None:
         columns: dialect.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}
-        with self._database.writing() as connection:
+        with self._database.writing(_LEDGER) as connection:
             columns["session"] = None if call.session is None else codec.add_session(connection, call.session)
             dialect.insert(connection, "calls", columns)
 
@@ -77,7 +80,7 @@ class SqliteLedger(Table):
         return OutputMode(found["rung"]) if found else None
 
     def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(_LEDGER) as connection:
             dialect.execute(
                 connection,
                 "INSERT INTO rungs (endpoint, model, rung, program) VALUES (?, ?, ?, ?)"
@@ -87,7 +90,7 @@ class SqliteLedger(Table):
 
     def is_first(self, notice: str, *, now: str) -> bool:
         """Record that a notice is printed. Return True if it was not recorded before."""
-        with self._database.writing() as connection:
+        with self._database.writing(_LEDGER) as connection:
             return bool(
                 dialect.execute(
                     connection, "INSERT INTO notices (name, at) VALUES (?, ?) ON CONFLICT DO NOTHING", (notice, now)

@@ -18,7 +18,7 @@ from omcli.memory.session import BY_HAND
 from omcli.sqlite import codec, dialect, erase, operations, rows, sessions, soft_delete
 from omcli.sqlite.dialect import Table
 from omcli.sqlite.merge_rows import LAST, MergeState, RowMerge
-from omcli.sqlite.records import JSON_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS, UNDOES, read_records
+from omcli.sqlite.records import FLAGS, JSON_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS, UNDOES, read_records
 from omcli.sqlite.stamps import MergedSession, Stamp, observed
 
 
@@ -93,6 +93,7 @@ class Merge:
         merged: dialect.Columns = {
             name: _merged(name, known[name], theirs.get(name), is_later=is_later) for name in SESSION_COLUMNS
         }
+        merged["author"] = self._state.author(record, known["author"])
         dialect.update(connection, "sessions", merged, number=number)
 
     def _take_operation(self, record: MemoryRecord) -> None:
@@ -101,7 +102,11 @@ class Merge:
             self._waiting[record["id"]] = record
             return
         self._state.theirs.add(number)
-        (known,) = self._connection.execute("SELECT final_at FROM operations WHERE number = ?", (number,)).fetchone()
+        known, ours = self._connection.execute(
+            "SELECT final_at, author FROM operations WHERE number = ?", (number,)
+        ).fetchone()
+        if (author := self._state.author(record, ours)) != ours:
+            dialect.update(self._connection, "operations", {"author": author}, number=number)
         if final_at and final_at < (known or LAST):
             dialect.update(self._connection, "operations", {"final_at": final_at}, number=number)
             self._final += [] if known else [(number, final_at)]
@@ -129,9 +134,10 @@ class Merge:
             "outcome": record["outcome"],
             "error": record.get("error"),
             "fingerprint": record["fingerprint"],
-            "figures": dialect.compact_json({**record["figures"], **({UNDOES: undone} if undone else {})}),
+            "figures": codec.compact_json({**record["figures"], **({UNDOES: undone} if undone else {})}),
             "part_of": state.operations.get(record.get("part_of", "")),
             "final_at": record.get("final_at"),
+            "author": state.author(record),
         }
         number = dialect.insert(connection, "operations", columns)
         state.operations[name], state.names[number] = number, name
@@ -245,7 +251,11 @@ def _tombstones_of(name: str | None, text: str) -> tuple[str, ...]:
 
 
 def _stored(column: str, value: object) -> object:
-    return dialect.compact_json(value) if column in JSON_COLUMNS and value is not None else value
+    if value is None:
+        return None
+    if column in JSON_COLUMNS:
+        return codec.compact_json(value)
+    return bool(value) if column in FLAGS else value
 
 
 def _merged(column: str, ours: str | None, theirs: str | None, *, is_later: bool) -> str | None:

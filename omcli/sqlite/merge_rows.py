@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from omcli.memory.changes import UNDONE, MemoryRecord
 from omcli.memory.coverage import row_tombstones
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.session import Author
 from omcli.sqlite import codec, dialect, erase, sessions, soft_delete
 from omcli.sqlite.erase import ROW_TABLES
 from omcli.sqlite.records import hidden_state, operation_ids
@@ -41,6 +43,7 @@ class MergeState:
         names = store_ids(connection)
         self._own = names[OWN]
         self._hosts = {name: number for number, name in names.items()}
+        self._author_number = cache(partial(codec.add_author, connection))
 
     def store(self, name: str) -> int:
         """Return the number of the store with this id. Add the store if it is unknown."""
@@ -69,6 +72,20 @@ class MergeState:
         theirs = record["host"], record["number"]
         if theirs < (tuple(found) if found else (self._own, number)):
             self.note(kind, number, *theirs)
+
+    def author(self, record: MemoryRecord, ours: int | None = None) -> int | None:
+        """Return the number of the author of something in a record, or of `ours` if only this store has one. If both
+        have one, it is the first by name and machine, in all stores.
+        """
+        if "author" not in record or "machine" not in record:
+            return ours
+        theirs = self._author_number(Author(name=record["author"], machine=record["machine"]))
+        if ours in (None, theirs):
+            return theirs
+        query = "SELECT number FROM authors WHERE number IN (?, ?) ORDER BY name, machine LIMIT 1"
+        found: int
+        (found,) = self.connection.execute(query, (theirs, ours)).fetchone()
+        return found
 
     def is_undone(self, operation: int | None) -> bool:
         query = "SELECT 1 FROM operations WHERE number = ? AND undone_by IS NOT NULL"
@@ -295,6 +312,7 @@ class RowMerge:
             session=None if row.session is None else codec.add_session(connection, row.session),
             project=None if row.project is None else codec.add_project(connection, row.project),
             batch=None,
+            author=self._state.author(record),
         )
         columns |= {"made_by": made_by, **self._state_columns(self._state_of(record, made_by))}
         position = dialect.insert(connection, "observations", columns)
@@ -328,7 +346,7 @@ class RowMerge:
 
     def _merge_state(self, position: int, record: MemoryRecord) -> None:
         """Hide a known row if it is hidden in the records. If it is hidden in both stores, `_State.rank` decides. A
-        later `last_used_at` is taken over.
+        later `last_used_at` is taken over, and so is its author (see `MergeState.author`).
         """
         found = (
             self._connection.execute(f"SELECT * FROM {table} WHERE position = ?", (position,)).fetchone()
@@ -339,6 +357,8 @@ class RowMerge:
         theirs = self._state_of(record, row["made_by"])
         if "last_used_at" in record:
             self._mark_used(position, record["last_used_at"])
+        if (author := self._state.author(record, row["author"])) != row["author"]:
+            self._set(position, {"author": author})
         if theirs in (ours, _VISIBLE):
             return
         if ours == _VISIBLE or theirs.rank < ours.rank:
@@ -364,7 +384,9 @@ class RowMerge:
         }
 
     def _set_state(self, position: int, state: _State) -> None:
-        columns = self._state_columns(state)
+        self._set(position, self._state_columns(state))
+
+    def _set(self, position: int, columns: dialect.Columns) -> None:
         changes = ", ".join(f"{column} = :{column}" for column in columns)
         for table in ROW_TABLES:
             values = {**columns, "position": position}
@@ -393,7 +415,7 @@ class RowMerge:
             return
         read, found = codec.observation_reader(bare=True), []
         for table in ROW_TABLES:
-            select = codec.OBSERVATION.replace("FROM observations", f"FROM {table}")
+            select = codec.BARE_OBSERVATION.replace("FROM observations", f"FROM {table}")
             for each in self._connection.execute(f"SELECT {select}"):
                 row = read(each, ())
                 if row.source is Source.USER or each["position"] in self._theirs:

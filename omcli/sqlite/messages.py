@@ -29,6 +29,7 @@ _AT_ONCE = 500
 _CURSOR = "coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :lane), 0)"
 _WAITING_IMAGES = (
     f"SELECT m.images FROM sessions AS s JOIN messages AS m ON m.session = s.number AND m.seq > {_CURSOR}"
+    " WHERE m.images IS NOT NULL"
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN aside_messages AS m ON m.seq = p.message"
 )
@@ -47,8 +48,8 @@ class SqliteMessageLog(Table, MessageLog):
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        with self._database.writing() as connection:
-            number = sessions.merge(connection, session, now=now)
+        with self._database.writing(session.id) as connection:
+            number = sessions.merge(connection, session, now=now, author=self._database.author)
             _replace_identities(connection, messages)
             first = [incoming.identity for incoming in messages[:opening]]
             if not _begins_with(connection, first, session=number):
@@ -363,7 +364,7 @@ class SqliteBookmarks(Table, Bookmarks):
         )
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(f"\0{origin.path}") as connection:
             dialect.execute(connection, "DELETE FROM bookmarks WHERE path = ?", (origin.path,))
             for mark in bookmarks:
                 columns = {"path": origin.path, "place": mark.offset, "terms": origin.terms, "digest": mark.digest}
@@ -379,7 +380,7 @@ class SqliteBookmarks(Table, Bookmarks):
             ).fetchall()
         return tuple(
             IngestedFile(
-                origin=Origin(path=row["path"], terms=row["terms"]), stamp=dialect.parsed(row["found"]).get(STAMP)
+                origin=Origin(path=row["path"], terms=row["terms"]), stamp=codec.parsed(row["found"]).get(STAMP)
             )
             for row in found
         )

@@ -12,6 +12,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import PINNED, Observation
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, RowOutline, Scope
+from omcli.memory.session import Author
 from omcli.sqlite import codec, dialect, erase, messages, rows, sessions, soft_delete
 from omcli.sqlite.connection import size
 from omcli.sqlite.dialect import Table
@@ -34,7 +35,7 @@ class SqliteOperations(Table, Operations):
 
     def change(self, change: OperationWrite, *, now: str, for_good: bool = False) -> Operation:
         with self._database.writing() as connection:
-            return _change(connection, change, now=now, for_good=for_good)
+            return _change(connection, change, now=now, for_good=for_good, author=self._database.author)
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
         with self._database.reading() as connection:
@@ -42,22 +43,29 @@ class SqliteOperations(Table, Operations):
 
     def undo(self, number: int | None = None, *, now: str) -> Operation:
         with self._database.writing() as connection:
-            return _undo(connection, number, now=now)
+            return _undo(connection, number, now=now, author=self._database.author)
 
     def preview_undo(self, number: int | None = None) -> UndoPreview:
         with self._database.reading() as connection:
             return _preview_undo(connection, number)
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
-        from omcli.sqlite.backups import vacuum  # noqa: PLC0415 - most operations delete nothing
-
-        before = size(self._database.path) or 0
+        before = self._size()
         with self._database.writing() as connection:
             found, messages_found = erase.erase(connection, numbers, now=now)
+        self._vacuum()
+        after = self._size()
+        return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
+
+    def _size(self) -> int:
+        return size(self._database.path) or 0
+
+    def _vacuum(self) -> None:
+        """Remove what was deleted from the file."""
+        from omcli.sqlite.backups import vacuum  # noqa: PLC0415 - most operations delete nothing
+
         with self._database.om_errors():
             vacuum(self._database.connection, wait=self._database.wait)
-        after = size(self._database.path) or 0
-        return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
         with self._database.reading() as connection:
@@ -92,6 +100,7 @@ def note(
     scope: Scope,
     *,
     now: str,
+    author: Author | None,
     figures: str,
     ending: ReflectionOutcome = ReflectionOutcome.DONE,
     error: str | None = None,
@@ -112,16 +121,20 @@ def note(
             "fingerprint": fingerprint,
             "figures": figures,
             "part_of": part_of,
+            "author": codec.add_author(connection, author),
         },
     )
 
 
-def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool) -> Operation:
+def _change(
+    connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool, author: Author | None
+) -> Operation:
     """Write an operation and return it. Raise StaleBatch if rows were added since it was prepared."""
     if change.seen is not None and rows.has_rows_after(connection, change.seen):
         raise StaleBatch("rows were added meanwhile", hint="nothing was changed; run it again")
-    number = note(connection, change.verb, change.scope, now=now, figures=dialect.compact_json(dict(change.figures)))
-    rows.add(connection, change.made, made_by=number)
+    figures: dict[str, object] = dict(change.figures)
+    number = note(connection, change.verb, change.scope, now=now, author=author, figures=codec.compact_json(figures))
+    rows.add(connection, change.made, made_by=number, author=author)
     for dropped in change.dropped:
         rows.drop(connection, dropped, now=now, hidden_by=number)
     if change.verb is OperationKind.FORGET:
@@ -145,10 +158,10 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
             besides = [codec.packed(dropped.row) for dropped in change.dropped]
             hidden, _ = erase.erase(connection, [number], now=now, besides=besides)
         # These counts remain even if the rows are deleted later.
-        figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
+        figures |= {"rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
         figures |= {"uncounted": done.uncounted} if done.uncounted else {}
-        dialect.update(connection, "operations", {"figures": dialect.compact_json(figures)}, number=number)
+        dialect.update(connection, "operations", {"figures": codec.compact_json(figures)}, number=number)
     return recorded(connection, number)
 
 
@@ -158,12 +171,11 @@ def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Opera
     )
 
 
-def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Operation:
+def _undo(connection: sqlite3.Connection, number: int | None, *, now: str, author: Author | None) -> Operation:
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
-    undoing = note(
-        connection, OperationKind.UNDO, undone.scope, now=now, figures=dialect.compact_json({"undoes": undone.number})
-    )
+    figures = codec.compact_json({"undoes": undone.number})
+    undoing = note(connection, OperationKind.UNDO, undone.scope, now=now, author=author, figures=figures)
     take_back(connection, undone.number, undoing=undoing, now=now)
     rows.replace_pending(connection)
     return recorded(connection, undoing)
@@ -178,12 +190,12 @@ def take_back(connection: sqlite3.Connection, number: int, *, undoing: int, now:
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
     )
     connection.execute(
-        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = 1"
-        f" WHERE hidden_by IN {_PARTS}",
+        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL,"
+        f" visible = TRUE WHERE hidden_by IN {_PARTS}",
         values,
     )
     connection.execute(
-        "UPDATE observations SET dropped_at = :now, reason = :undone, hidden_by = :undoing, visible = 0"
+        "UPDATE observations SET dropped_at = :now, reason = :undone, hidden_by = :undoing, visible = FALSE"
         f" WHERE made_by IN {_PARTS} AND visible",
         values,
     )
@@ -252,7 +264,7 @@ def _check_last(connection: sqlite3.Connection, number: int) -> None:
 
 
 def is_settled(connection: sqlite3.Connection, number: int) -> bool:
-    query = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
+    query = "SELECT 1 FROM operations WHERE number = ? AND (undone_by IS NOT NULL OR final_at IS NOT NULL)"
     return connection.execute(query, (number,)).fetchone() is not None
 
 
@@ -268,13 +280,14 @@ def _recorded(
     parts = "(SELECT p.number FROM operations AS p WHERE p.number = o.number OR p.part_of = o.number)"
     held = "SELECT count(*) FROM message_holds JOIN aside_messages ON seq = message WHERE operation = o.number"
     found = connection.execute(
-        "SELECT o.number, o.verb, o.at, o.figures, o.undone_by, o.final_at, s.id AS session, p.path AS project,"
+        f"SELECT {codec.AUTHOR}, o.number, o.verb, o.at, o.figures, o.undone_by, o.final_at, s.id AS session,"
+        " p.path AS project,"
         f" (SELECT count(*) FROM observations WHERE made_by IN {parts}) + coalesce(gone.made, 0) AS made,"
         f" (SELECT count(*) FROM observations WHERE hidden_by IN {parts})"
         " + (SELECT count(*) FROM row_holds WHERE operation = o.number) AS hidden,"
         f" ({held} AND counted) AS messages, ({held} AND NOT counted) AS uncounted"
         " FROM operations AS o LEFT JOIN sessions AS s ON s.number = o.session"
-        " LEFT JOIN projects AS p ON p.number = o.project"
+        f" LEFT JOIN projects AS p ON p.number = o.project{codec.with_author('o')}"
         f" LEFT JOIN {_MADE_AND_GONE} AS gone ON gone.number = o.number WHERE {conditions}",
         {"number": number, "done": ReflectionOutcome.DONE, "last": dialect.NO_LIMIT if last is None else last},
     )
@@ -282,7 +295,7 @@ def _recorded(
 
 
 def _from_row(row: sqlite3.Row) -> Operation:
-    figures = dialect.parsed(row["figures"])
+    figures = codec.parsed(row["figures"])
     return Operation(
         number=row["number"],
         verb=OperationKind(row["verb"]),
@@ -296,6 +309,7 @@ def _from_row(row: sqlite3.Row) -> Operation:
         undoes=figures.get("undoes"),
         undone_by=row["undone_by"],
         final_at=row["final_at"],
+        author=codec.author(row),
     )
 
 
@@ -303,12 +317,12 @@ def _from_row(row: sqlite3.Row) -> Operation:
 
 _OUTLINE = """
     SELECT p.path, coalesce(o.event_at, o.observed_at) AS dated, o.position,
-        CASE WHEN o.counter = :counter THEN o.tokens ELSE o.text END
+        CASE WHEN o.counter = :counter THEN o.tokens END, CASE WHEN o.counter <> :counter THEN o.text END
     FROM observations AS o LEFT JOIN projects AS p ON p.number = o.project
-    WHERE o.visible AND o.kind <> 'item' AND o.status IS NOT 'open' AND dated < :before
-        AND NOT coalesce(instr(o.tags, :pinned), 0)
-        AND NOT (o.kind = 'reflection' AND (o.session IS NULL OR coalesce(instr(o.tags, :kept), 0)))
-    ORDER BY o.project, dated, o.position
+    WHERE o.visible AND o.kind <> 'item' AND coalesce(o.status, '') <> 'open'
+        AND coalesce(o.event_at, o.observed_at) < :before AND coalesce(instr(o.tags, :pinned), 0) = 0
+        AND NOT (o.kind = 'reflection' AND (o.session IS NULL OR coalesce(instr(o.tags, :kept), 0) > 0))
+    ORDER BY o.project NULLS FIRST, dated, o.position
 """
 
 
@@ -316,8 +330,8 @@ class SqliteReflections(Table, Reflections):
     """Reflections in the tables `operations` and `observation_supports`."""
 
     def fold(self, folding: ReflectionWrite, *, now: str) -> None:
-        with self._database.writing() as connection:
-            fold(connection, folding, now=now)
+        with self._database.writing(folding.scope.session) as connection:
+            fold(connection, folding, now=now, author=self._database.author)
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
         with self._database.reading() as connection:
@@ -346,7 +360,8 @@ class SqliteReflections(Table, Reflections):
     def outline(self, *, before: str, kept: str, counter: str) -> Iterator[RowOutline]:
         with self._database.reading() as connection:
             values = {"before": before, "kept": f'"{kept}"', "pinned": f'"{PINNED}"', "counter": counter}
-            yield from map(RowOutline._make, connection.execute(_OUTLINE, values))
+            for project, dated, position, tokens, text in connection.execute(_OUTLINE, values):
+                yield RowOutline(project, dated, position, tokens if text is None else text)
 
     def ids(self, positions: Iterable[int]) -> Iterator[tuple[str, int]]:
         with self._database.reading() as connection:
@@ -374,7 +389,7 @@ class SqliteReflections(Table, Reflections):
         return {codec.unpacked(identity): number for identity, number in found}
 
 
-def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
+def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str, author: Author | None) -> None:
     """Write a reflection, and hide the rows it folds.
 
     Raise StaleBatch if a row that was read is now hidden, or if the operation that the reflection is part of was undone
@@ -397,13 +412,14 @@ def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) 
         OperationKind.REFLECT,
         folding.scope,
         now=now,
-        figures=dialect.compact_json(dict(folding.figures)),
+        author=author,
+        figures=codec.compact_json(dict(folding.figures)),
         ending=folding.ending,
         error=folding.error,
         fingerprint=folding.fingerprint,
         part_of=folding.part_of,
     )
-    rows.add(connection, folding.rows, made_by=number)
+    rows.add(connection, folding.rows, made_by=number, author=author)
     for replacement in folding.replaced:
         rows.replace(connection, replacement, hidden_by=number)
     for dropped in folding.dropped:
@@ -420,6 +436,6 @@ def _attempt(row: sqlite3.Row, scope: Scope) -> ReflectionAttempt:
         ending=ReflectionOutcome(row["outcome"]),
         fingerprint=row["fingerprint"],
         error=row["error"],
-        figures=dialect.parsed(row["figures"]),
+        figures=codec.parsed(row["figures"]),
         is_undone=row["undone_by"] is not None,
     )

@@ -16,6 +16,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from omcli.memory.changes import RECORDS_HEADER, MemoryRecord
+from omcli.memory.session import author_fields
 from omcli.sqlite import codec, dialect
 from omcli.sqlite.dialect import PAGE
 from omcli.sqlite.stamps import OWN, observed, store_ids
@@ -31,6 +32,8 @@ ROW_COLUMNS = tuple(
 OPERATION_COLUMNS = tuple("verb at outcome error fingerprint figures final_at".split())
 JSON_COLUMNS = frozenset({"images", "tags", "metadata", "figures"})
 """Columns whose text is JSON. A record has the parsed value."""
+FLAGS = frozenset({"counted", "failed"})
+"""Columns with flags. A record has 0 or 1."""
 UNDOES = "undoes"
 """Figure of an undo: the number of the operation that it undid."""
 _PLACED = f"""
@@ -67,10 +70,15 @@ def _record(name: str, columns: Mapping[str, object]) -> MemoryRecord:
 
 
 def _columns(row: sqlite3.Row, names: Iterable[str]) -> dict[str, object]:
-    return {
-        name: dialect.parsed(row[name]) if name in JSON_COLUMNS and row[name] is not None else row[name]
-        for name in names
-    }
+    fields = {name: row[name] for name in names}
+    for name in (JSON_COLUMNS | FLAGS) & fields.keys():
+        if fields[name] is not None:
+            fields[name] = int(fields[name]) if name in FLAGS else codec.parsed(fields[name])
+    return fields
+
+
+def _author(row: sqlite3.Row) -> dict[str, str]:
+    return author_fields(codec.author(row))
 
 
 def _in_order(
@@ -93,8 +101,10 @@ def _in_order(
 
 def _sessions(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     # A session without an agent has only a lease so far. What else refers to one names it.
-    for row in connection.execute("SELECT * FROM sessions WHERE agent IS NOT NULL ORDER BY id"):
-        yield _record("session", {"id": row["id"], **_columns(row, SESSION_COLUMNS)})
+    for row in connection.execute(
+        f"SELECT s.*, {codec.AUTHOR} FROM sessions AS s{codec.with_author('s')} WHERE s.agent IS NOT NULL ORDER BY s.id"
+    ):
+        yield _record("session", {"id": row["id"], **_columns(row, SESSION_COLUMNS), **_author(row)})
 
 
 def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
@@ -110,12 +120,13 @@ def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     ):
         titles[number].append([session, title])
     found = connection.execute(
-        "SELECT o.*, s.id AS session_id, p.path FROM operations AS o LEFT JOIN sessions AS s ON s.number = o.session"
-        " LEFT JOIN projects AS p ON p.number = o.project"
+        f"SELECT o.*, s.id AS session_id, p.path, {codec.AUTHOR} FROM operations AS o"
+        " LEFT JOIN sessions AS s ON s.number = o.session"
+        f" LEFT JOIN projects AS p ON p.number = o.project{codec.with_author('o')}"
     )
     for row in sorted(found, key=lambda row: (row["at"], ids[row["number"]])):
         columns = _columns(row, OPERATION_COLUMNS)
-        figures = dict(dialect.parsed(row["figures"]))
+        figures = dict(codec.parsed(row["figures"]))
         undoes = figures.pop(UNDOES, None)
         yield _record(
             "operation",
@@ -124,6 +135,7 @@ def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                 "session": row["session_id"],
                 "project": row["path"],
                 **columns,
+                **_author(row),
                 "figures": figures,
                 "part_of": ids.get(row["part_of"]),
                 UNDOES: ids.get(undoes),
@@ -150,7 +162,7 @@ def _messages(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
         for seq, operation in held:
             holds[seq].append(ids[operation])
         found = connection.execute(
-            f"SELECT seq, session, 0 AS erased, {columns} FROM messages WHERE {these}"
+            f"SELECT seq, session, FALSE AS erased, {columns} FROM messages WHERE {these}"
             f" UNION ALL SELECT seq, session, erased, {columns} FROM aside_messages WHERE {these}",
             which,
         )
@@ -180,11 +192,15 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     batches = {
         number: [at, names[host]] for number, at, host in connection.execute("SELECT number, at, host FROM batches")
     }
+    successors = defaultdict(list)
+    for replaced, by, reason in connection.execute("SELECT row, by, reason FROM successors ORDER BY by"):
+        successors[replaced].append([codec.unpacked(by), reason])
     sources = f"(SELECT {dialect.list_of('message')} FROM observation_sources WHERE observation = position)"
     supports = f"(SELECT {dialect.list_of('supported')} FROM observation_supports WHERE observation = position)"
     select = (
-        "SELECT o.*, s.id AS session_id, p.path, {} FROM {} AS o LEFT JOIN sessions AS s ON s.number = o.session"
-        f" LEFT JOIN projects AS p ON p.number = o.project WHERE {dialect.among('position')}"
+        f"SELECT o.*, s.id AS session_id, p.path, {codec.AUTHOR}, {{}} FROM {{}} AS o"
+        " LEFT JOIN sessions AS s ON s.number = o.session"
+        f" LEFT JOIN projects AS p ON p.number = o.project{codec.with_author('o')} WHERE {dialect.among('position')}"
     )
     everything = "SELECT position AS number FROM observations UNION ALL SELECT position FROM aside_observations"
     for page in _in_order(connection, "row", everything, lambda position: _row_ids(connection, [position])[position]):
@@ -200,7 +216,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
             f"SELECT position, operation FROM row_holds WHERE {dialect.among('position')}", (which,)
         ):
             holds[position].append(ids[operation])
-        made_of = {position: dialect.parsed(row["supports"]) for position, row in found.items()}
+        made_of = {position: codec.parsed(row["supports"]) for position, row in found.items()}
         of_rows = _row_ids(connection, {each for supported in made_of.values() for each in supported})
         for position, original, host in page:
             row = found[position]
@@ -213,18 +229,14 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                     "host": host,
                     "number": original,
                     **_columns(row, ROW_COLUMNS),
+                    **_author(row),
                     "batch": batches.get(row["batch"]),
-                    "sources": sorted(filter(None, map(identities.of, dialect.parsed(row["sources"])))),
+                    "sources": sorted(filter(None, map(identities.of, codec.parsed(row["sources"])))),
                     "supports": sorted(of_rows[each] for each in made_of[position] if each in of_rows),
                     **hidden_state(row, ids),
                     "made_by": ids.get(row["made_by"]),
                     "holds": sorted(holds[position]),
-                    "successors": [
-                        [codec.unpacked(by), reason]
-                        for by, reason in connection.execute(
-                            "SELECT by, reason FROM successors WHERE row = ? ORDER BY by", (row["id"],)
-                        )
-                    ],
+                    "successors": successors.get(row["id"], []),
                 },
             )
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from omcli.base import record
 from omcli.base.errors import UnknownId
@@ -20,6 +20,7 @@ from omcli.text.instants import first_id
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Dropped
+    from omcli.memory.session import Author
 
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8
@@ -64,7 +65,7 @@ class SqliteRows(Table, Rows):
 
     def add(self, *observations: Observation) -> None:
         with self._database.writing() as connection:
-            add(connection, observations)
+            add(connection, observations, author=self._database.author)
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         def read(connection: sqlite3.Connection, after: int) -> Sequence[Logged]:
@@ -91,7 +92,7 @@ class SqliteRows(Table, Rows):
         with self._database.reading() as connection:
             number = codec.session_number(connection, session)
             found = connection.execute(
-                "SELECT counter, sum(tokens) AS tokens FROM row_counts WHERE session = ? AND visible"
+                "SELECT counter, sum(tokens) AS tokens FROM row_counts WHERE session = ? AND visible > 0"
                 f" AND {dialect.among('kind')} GROUP BY counter",
                 (number, dialect.as_list(kinds)),
             )
@@ -106,6 +107,7 @@ def add(
     connection: sqlite3.Connection,
     observations: Iterable[Observation],
     *,
+    author: Author | None,
     batch: int | None = None,
     made_by: int | None = None,
 ) -> None:
@@ -116,12 +118,14 @@ def add(
     observations = tuple(observations)
     forgotten = sessions.are_forgotten(connection, observations)
     kept = [row for row, is_forgotten in zip(observations, forgotten, strict=True) if not is_forgotten]
+    writer = codec.add_author(connection, author) if kept else None
     columns = [
         codec.observation_columns(
             row,
             session=None if row.session is None else session(row.session),
             project=None if row.project is None else project(row.project),
             batch=batch,
+            author=writer,
         )
         | {"made_by": made_by}
         for row in kept
@@ -137,7 +141,8 @@ def add(
         [(position, seq) for position, row in placed for seq in sorted(set(row.sources))],
     )
     for name in dict.fromkeys(row.session for row in kept if row.session is not None and batch is None):
-        sessions.note_rows(connection, session(name), [row for row in kept if row.session == name])
+        its_rows = [row for row in kept if row.session == name]
+        sessions.note_rows(connection, session(name), its_rows, author=writer)
 
 
 def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_by: int | None = None) -> None:
@@ -147,8 +152,8 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
     """
     dialect.execute(
         connection,
-        f"UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible"
-        f" AND EXISTS (SELECT 1 FROM observations WHERE {_OF_ID})",
+        "UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = FALSE"
+        f" WHERE {_OF_ID} AND visible AND EXISTS (SELECT 1 FROM observations WHERE {_OF_ID})",
         (
             codec.packed(replacement.by),
             replacement.reason,
@@ -192,7 +197,8 @@ def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_b
         return
     dialect.execute(
         connection,
-        f"UPDATE observations SET dropped_at = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible",
+        "UPDATE observations SET dropped_at = ?, reason = ?, hidden_by = ?, visible = FALSE"
+        f" WHERE {_OF_ID} AND visible",
         (now, dropped.reason, hidden_by, *_id_values(dropped.row)),
     )
 
@@ -228,9 +234,15 @@ def by_position(connection: sqlite3.Connection, places: str, values: dialect.Val
 
 def by_query(connection: sqlite3.Connection, query: LogQuery, positions: str) -> tuple[Logged, ...]:
     """Return the rows that a query selects among those at the positions in a list, in log order."""
-    conditions, values = _clauses(connection, query, visible=_visible(query))
-    clauses = f"WHERE {' AND '.join((dialect.among('o.position'), *conditions))} ORDER BY o.position"
-    return _select(connection, clauses, (positions, *values))
+    condition, values = clauses(connection, query)
+    where = f"WHERE {dialect.among('o.position')} AND {condition} ORDER BY o.position"
+    return _select(connection, where, (positions, *values))
+
+
+def clauses(connection: sqlite3.Connection, query: LogQuery) -> tuple[str, list[object]]:
+    """Return the expression that is true for rows that a query selects, and its parameters."""
+    conditions, values = _clauses(query, _Numbers.of(connection, query), visible=_visible(query))
+    return " AND ".join(conditions), values
 
 
 def _id_values(reference: str) -> tuple[bytes, bytes]:
@@ -264,7 +276,7 @@ def _log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tupl
     """Return at most `limit` rows of a query, or its last rows if it asks for them."""
     if query.last is not None:
         return _last(connection, query, query.last)
-    conditions, values = _clauses(connection, query, visible=_visible(query))
+    conditions, values = _clauses(query, _Numbers.of(connection, query), visible=_visible(query))
     clauses = f"WHERE {' AND '.join(conditions)} ORDER BY o.position LIMIT ?"
     return _as_of(query, _select(connection, clauses, (*values, limit), bare=query.bare))
 
@@ -276,8 +288,9 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
     # Hidden rows are searched separately, because the indexes contain only visible rows.
     replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
     usual = _visible(record.replace(query, as_of=None))
+    numbers = _Numbers.of(connection, query)
     for part, visible in (*((part, usual) for part in _parts(query)), *replaced):
-        conditions, asked = _clauses(connection, part, visible=visible)
+        conditions, asked = _clauses(part, numbers, visible=visible)
         where = f"FROM observations AS o WHERE {' AND '.join(conditions)}"
         newest.append(f"SELECT o.position {where}")
         if visible == usual:  # read in the order of importance, not by a range of positions
@@ -300,7 +313,7 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
 def _visible(query: LogQuery) -> str:
     """Return the condition that `hidden`, `without_replaced` and `as_of` of a query set on the visibility of rows."""
     if query.hidden:
-        return _NOT_REPLACED if query.without_replaced else "1"
+        return _NOT_REPLACED if query.without_replaced else "TRUE"
     return "o.visible" if query.as_of is None else f"(o.visible OR {_replaced_since(query)})"
 
 
@@ -362,7 +375,7 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
     return _select(connection, "WHERE substr(o.id, 13) BETWEEN ? AND ? ORDER BY o.position", (lowest, highest))
 
 
-def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
+def _clauses(query: LogQuery, numbers: _Numbers, *, visible: str) -> tuple[list[str], list[object]]:
     """Return the conditions of a query and their parameters. An unknown session or project matches no rows.
 
     `visible` is the condition for visible rows.
@@ -380,11 +393,13 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     elif query.kinds and Kind.OBSERVATION not in query.kinds:
         limit_to("o.kind <> 'observation'")
     if query.session is not None:
-        limit_to("o.session = ?", codec.session_number(connection, query.session))
+        limit_to("o.session = ?", numbers.session)
     if query.other_than is not None:
-        limit_to(dialect.not_same("o.session", "?"), codec.session_number(connection, query.other_than) or 0)
-    if query.project is not None:
-        limit_to("o.project IS NULL" if query.project == NO_PROJECT else "o.project = ?", *_numbers(connection, query))
+        limit_to(dialect.not_same("o.session", "?"), numbers.other_than or 0)
+    if query.project == NO_PROJECT:
+        limit_to("o.project IS NULL")
+    elif query.project is not None:
+        limit_to("o.project = ?", numbers.project)
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
             listed = "', '".join(words)
@@ -396,6 +411,7 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
         ("coalesce(o.event_at, o.observed_at) < ?", query.until),
         ("o.position <= ?", query.as_of),
         ("o.counter <> ?", query.other_counter),
+        (f"o.author IN ({codec.OF_NAME})", query.author),
     ):
         if bounds[0] is not None:
             limit_to(condition, *bounds)
@@ -403,15 +419,28 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     return conditions, values
 
 
-def _numbers(connection: sqlite3.Connection, query: LogQuery) -> tuple[int | None, ...]:
-    """Return the number of the query's project, or nothing if it selects rows without a project."""
-    return () if query.project in (None, NO_PROJECT) else (codec.project_number(connection, str(query.project)),)
+class _Numbers(NamedTuple):
+    """Numbers of what a query names: None if it names nothing, or nothing in the store."""
+
+    session: int | None
+    other_than: int | None
+    project: int | None
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, query: LogQuery) -> Self:
+        session, other_than = (
+            None if name is None else codec.session_number(connection, name)
+            for name in (query.session, query.other_than)
+        )
+        project = None if query.project in (None, NO_PROJECT) else codec.project_number(connection, str(query.project))
+        return cls(session=session, other_than=other_than, project=project)
 
 
 def _select(
     connection: sqlite3.Connection, clauses: str, values: dialect.Values, *, bare: bool = False
 ) -> tuple[Logged, ...]:
-    found = dialect.execute(connection, f"SELECT {codec.OBSERVATION} {clauses}", values).fetchall()
+    columns = codec.BARE_OBSERVATION if bare else codec.OBSERVATION
+    found = dialect.execute(connection, f"SELECT {columns} {clauses}", values).fetchall()
     positions = [row[0] for row in found]
     sources = _sources(connection, positions) if not bare else {}
     linked = [sources.get(position, ()) for position in positions]

@@ -7,6 +7,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 from omcli.base import lazily
 from omcli.memory.changes import RelatedRows
@@ -23,6 +24,7 @@ from omcli.text.similarity import folded_text
 
 _KEYS = {"messages": "seq", "observations": "position"}
 """Columns with the numbers that the indexes hold, by table."""
+_INDEX_OF = {source: table for table, (source, _) in dialect.INDEXES.items()}
 _LEAST_LETTERS = 3
 """A line is searched for a word if it contains the word's beginning: all but the last `_ENDING` letters, but at least
 this many.
@@ -44,9 +46,9 @@ _LATEST_ANSWER = 400
 """Number of messages of a session after a question or call among which to look for answers: more than an agent usually
 needs for one.
 """
-_FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
+FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
-_SEARCHABLE = lazily("[a-z0-9]+|[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")  # those that `LIKE` compares right
+SEARCHABLE = lazily("[a-z0-9]+|[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")  # those that `LIKE` compares right
 _MARKS = lazily("[\x02\x03]")
 _MARKED = lazily("([^\x02]*)\x02([^\x03]*)\x03")
 
@@ -75,6 +77,15 @@ WHERE {dialect.among("g.seq", ":seqs")}
 """
 
 
+class IndexQuery(NamedTuple):
+    """A table with a column of numbers, and the condition, with the value of its parameter, that a text has a word."""
+
+    table: str
+    number: str
+    has_word: str
+    value: str
+
+
 class SqliteSearchIndex(Table, SearchIndex):
     """The index in the tables `message_words` and `row_words`."""
 
@@ -82,7 +93,7 @@ class SqliteSearchIndex(Table, SearchIndex):
         with self._database.reading() as connection:
             bounds = [_range(connection, table, query.session) for table in ("messages", "observations")]
             session = () if query.session is None else (codec.session_number(connection, query.session),)
-            return tuple(_match(connection, word, bounds, session, most=most) for word in words)
+            return tuple(self._match(connection, word, bounds, session, most=most) for word in words)
 
     def size(self, query: LogQuery) -> int:
         with self._database.reading() as connection:
@@ -144,6 +155,40 @@ class SqliteSearchIndex(Table, SearchIndex):
             best[number][1] if number in best else _passage(_first_line(text), ()) for number, text in enumerate(texts)
         )
 
+    def _match(
+        self,
+        connection: sqlite3.Connection,
+        word: str,
+        bounds: Sequence[tuple[int, int]],
+        session: tuple[int | None, ...],
+        *,
+        most: int,
+    ) -> WordMatch:
+        found, count = [], 0.0
+        for (source, key), (first, last) in zip(_KEYS.items(), bounds, strict=True):
+            lookup = (
+                self._index_query(source, word)
+                if word.isalnum()
+                else IndexQuery(source, key, "instr(text, ?) > 0", word)
+            )
+            number = lookup.number
+            of_session = f" AND (SELECT session FROM {source} AS s WHERE s.{key} = {lookup.table}.{number}) = ?"
+            newest = connection.execute(
+                f"SELECT {number} FROM {lookup.table} WHERE {lookup.has_word} AND {number} BETWEEN ? AND ?"
+                f"{of_session if session else ''} ORDER BY {number} DESC LIMIT ?",
+                (lookup.value, first, last, *session, most),
+            )
+            numbers = [number for (number,) in newest]
+            searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
+            count += len(numbers) * (last - first + 1) / searched if numbers else 0
+            found.append(frozenset(numbers))
+        return WordMatch(messages=found[0], rows=found[1], count=count)
+
+    def _index_query(self, source: str, word: str) -> IndexQuery:
+        """Return how a word of letters and digits is looked up among the texts of a table."""
+        table, number, has_word = dialect.with_word(_INDEX_OF[source])
+        return IndexQuery(table, number, has_word, _word_query([word]))
+
     def check(self, *, thoroughly: bool = False) -> None:
         with self._database.writing() if thoroughly else self._database.reading() as connection:
             for table in dialect.INDEXES:
@@ -174,31 +219,6 @@ def _range(connection: sqlite3.Connection, table: str, session: str | None) -> t
     return (first, last) if first is not None else (1, 0)
 
 
-def _match(
-    connection: sqlite3.Connection,
-    word: str,
-    bounds: Sequence[tuple[int, int]],
-    session: tuple[int | None, ...],
-    *,
-    most: int,
-) -> WordMatch:
-    found, count = [], 0.0
-    for (table, (source, _)), (first, last) in zip(dialect.INDEXES.items(), bounds, strict=True):
-        key, is_word = _KEYS[source], word.isalnum()
-        found_in, number, has_word = dialect.with_word(table) if is_word else (source, key, "instr(text, ?) > 0")
-        of_session = f" AND (SELECT session FROM {source} AS s WHERE s.{key} = {found_in}.{number}) = ?"
-        newest = connection.execute(
-            f"SELECT {number} FROM {found_in} WHERE {has_word} AND {number} BETWEEN ? AND ?"
-            f"{of_session if session else ''} ORDER BY {number} DESC LIMIT ?",
-            (_word_query([word]) if is_word else word, first, last, *session, most),
-        )
-        numbers = [number for (number,) in newest]
-        searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
-        count += len(numbers) * (last - first + 1) / searched if numbers else 0
-        found.append(frozenset(numbers))
-    return WordMatch(messages=found[0], rows=found[1], count=count)
-
-
 def _word_query(words: Iterable[str]) -> str:
     """Return the query for any of these words. A single non-ASCII character also matches words that begin with it,
     because scripts without spaces are indexed as pairs of characters.
@@ -208,7 +228,7 @@ def _word_query(words: Iterable[str]) -> str:
 
 def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
     """Return the expression that is true for messages that a query selects, and its parameters."""
-    conditions = ["1"]
+    conditions = ["TRUE"]
     if query.session is not None:
         conditions.append("s.id = :session")
     if query.other_than is not None:
@@ -217,11 +237,13 @@ def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
         conditions.append("s.cwd IS NULL")
     elif query.project is not None:
         conditions.append("s.cwd = :project")
+    if query.author is not None:
+        conditions.append("s.author IN (SELECT a.number FROM authors AS a WHERE a.name = :author)")
     if query.since is not None:
         conditions.append("m.at >= :since")
     if query.until is not None:
         conditions.append("m.at < :until")
-    names = ("session", "other_than", "project", "since", "until")
+    names = ("session", "other_than", "project", "author", "since", "until")
     return " AND ".join(conditions), {name: getattr(query, name) for name in names}
 
 
@@ -330,11 +352,31 @@ _GIVEN = f"""given (position, id, superseded_by, supports) AS (
 """
 
 
+_OF_MESSAGES = f"""UNION SELECT position, superseded_by FROM observations
+    WHERE position IN (SELECT observation FROM observation_sources WHERE {dialect.among("message", ":messages")})"""
+DERIVED = f"""
+    WITH RECURSIVE {_GIVEN}, begun (position, successor) AS (SELECT position, superseded_by FROM given {{}}),
+    of_it (position, successor) AS (SELECT position, successor FROM begun UNION %s)
+    SELECT position FROM of_it EXCEPT SELECT position FROM given
+"""
+"""Query for rows derived from the given rows or messages, directly or through other rows. The step from one row to the
+next is missing.
+"""
+_STEPS = f"""
+    SELECT o.position, o.superseded_by FROM of_it JOIN observation_supports AS s ON s.supported = of_it.position
+        JOIN observations AS o ON o.position = s.observation
+    UNION SELECT o.position, o.superseded_by FROM of_it
+        JOIN observations AS o ON {codec.same_id("o.id", "of_it.successor")}
+"""
+
+
 class SqliteTextSearch(Table, TextSearch):
     """Search that reads all text, because the index finds words, and not parts of them."""
 
+    _derived = DERIVED % _STEPS
+
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
-        may, values = _may_match(("text",), text)
+        may, values = self._may_match(("text",), text)
         with self._database.reading() as connection:
             visible, hidden = (
                 [
@@ -348,7 +390,7 @@ class SqliteTextSearch(Table, TextSearch):
         return tuple(sorted(found, key=lambda kept: kept.seq))
 
     def rows(self, text: str) -> tuple[Observation, ...]:
-        may, values = _may_match(("text", "tags", "metadata"), text)
+        may, values = self._may_match(("text", "tags", "metadata"), text)
         query = f"SELECT position FROM {{}} WHERE {may} ORDER BY position"
         with self._database.reading() as connection:
             visible = connection.execute(query.format("observations"), values)
@@ -359,32 +401,34 @@ class SqliteTextSearch(Table, TextSearch):
             )
             return tuple(row for row in found if row_says(row, text))
 
+    def _may_match(self, columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
+        """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of
+        the columns, and usually for few others.
+
+        It searches for the longest word of `SEARCHABLE` characters. Rows with letters that need case folding, or a NUL,
+        at which `LIKE` stops, match too. If the text has no such word, rows with a NUL or non-ASCII characters match
+        or, if the text is ASCII, all rows. Both make a row longer in bytes than by `length`, which counts characters up
+        to a NUL.
+        """
+        words = sorted(SEARCHABLE.findall(text), key=len)
+        if not words and text.isascii():
+            return "TRUE", {}
+        match = "length(CAST({0} AS BLOB)) > length({0})"
+        if words:
+            match = f"({{0}} LIKE :word OR {match} AND {dialect.HAS_FOLDED})"
+        word = words[-1][:1000] if words else ""  # `LIKE` refuses very long patterns
+        values = {"word": f"%{word}%", "folded": f"*[{FOLDED}]*"}
+        return f"({' OR '.join(match.format(column) for column in columns)})", values
+
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
         with self._database.reading() as connection:
             given = [position for row_id in rows for position in _position(connection, row_id)]
             values = {"given": dialect.as_list(given), "messages": dialect.as_list(messages)}
+            derived = self._derived.format(_OF_MESSAGES if messages else "")
             return RelatedRows(
-                derived=_by_position(connection, connection.execute(_derived(from_messages=bool(messages)), values)),
+                derived=_by_position(connection, connection.execute(derived, values)),
                 replaced=_by_position(connection, connection.execute(_replaced(), values)),
             )
-
-
-def _derived(*, from_messages: bool) -> str:
-    """Return the query for rows derived from the given rows or messages, directly or through other rows."""
-    sources = (
-        " SELECT position, superseded_by FROM observations WHERE position IN (SELECT observation"
-        f" FROM observation_sources WHERE {dialect.among('message', ':messages')}) UNION"
-    )
-    return (
-        f"WITH RECURSIVE {_GIVEN}, of_it (position, successor) AS ("
-        f" SELECT position, superseded_by FROM given UNION{sources if from_messages else ''}"
-        " SELECT o.position, o.superseded_by FROM of_it"
-        " JOIN observation_supports AS s ON s.supported = of_it.position"
-        " JOIN observations AS o ON o.position = s.observation UNION"
-        " SELECT o.position, o.superseded_by FROM of_it"
-        f" JOIN observations AS o ON {codec.same_id('o.id', 'of_it.successor')}"
-        ") SELECT position FROM of_it EXCEPT SELECT position FROM given"
-    )
 
 
 def _replaced() -> str:
@@ -412,22 +456,3 @@ def _position(connection: sqlite3.Connection, row_id: str) -> list[int]:
 def _by_position(connection: sqlite3.Connection, found: Iterable[tuple[int]]) -> tuple[Observation, ...]:
     positions = dialect.as_list(position for (position,) in found)
     return tuple(logged.observation for logged in rows.by_position(connection, dialect.each(), (positions,)))
-
-
-def _may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-    """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of the
-    columns, and usually for few others.
-
-    It searches for the longest word of `_SEARCHABLE` characters. Rows with letters that need case folding, or a NUL,
-    at which `LIKE` stops, match too. If the text has no such word, rows with a NUL or non-ASCII characters match or, if
-    the text is ASCII, all rows. Both make a row longer in bytes than by `length`, which counts characters up to a NUL.
-    """
-    words = sorted(_SEARCHABLE.findall(text), key=len)
-    if not words and text.isascii():
-        return "1", {}
-    match = "length(CAST({0} AS BLOB)) > length({0})"
-    if words:
-        match = f"({{0}} LIKE :word OR {match} AND {dialect.HAS_FOLDED})"
-    word = words[-1][:1000] if words else ""  # `LIKE` refuses very long patterns
-    values = {"word": f"%{word}%", "folded": f"*[{_FOLDED}]*"}
-    return f"({' OR '.join(match.format(column) for column in columns)})", values

@@ -10,59 +10,64 @@ from omcli.base.record import replace
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Kind, Logged, Observation, Source
 from omcli.memory.ports import Lane, Sessions, StoreStatus, Tombstones
-from omcli.memory.session import BY_HAND, EvictionPolicy, FreezePoint, Session, SessionSummary
+from omcli.memory.session import BY_HAND, Author, EvictionPolicy, FreezePoint, Session, SessionSummary
 from omcli.sqlite import codec, dialect, lanes
 from omcli.sqlite.dialect import Table
 
 if TYPE_CHECKING:
     from omcli.memory.changes import SessionTitle
 
+_CURSOR = "coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0)"
+_AFTER = f"""
+    (SELECT {{number}} FROM {dialect.by_index("messages AS m", "messages_of_session")}
+        WHERE m.session = s.number AND m.seq > {_CURSOR})
+"""
 _PENDING = f"""
-    ((SELECT {{number}} FROM messages AS m WHERE m.session = s.number AND m.seq >
-        coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0))
+    ({_AFTER}
     + (SELECT {{number}} FROM passed_over AS p JOIN {dialect.by_index("messages AS m", "messages_of_session")}
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
 _ALL = _PENDING.format(number="count(*)")
-_COUNTED = _PENDING.format(number="coalesce(sum(m.counted), 0)")
+_COUNTED = _PENDING.format(number="count(*) FILTER (WHERE m.counted)")
 _PROMPT_CHARACTERS = 300
+_KNOWN = f"SELECT s.*, {codec.AUTHOR} FROM sessions AS s{codec.with_author('s')} WHERE s.id = ? AND s.agent IS NOT NULL"
 _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
 _IS_EMPTY = """
     NOT EXISTS (SELECT 1 FROM message_counts WHERE session = s.number AND messages > 0)
     AND NOT EXISTS (SELECT 1 FROM row_counts WHERE session = s.number AND visible + hidden > 0)
 """
-_LATEST_FIRST = f"{_IS_EMPTY}, {_ACTIVE_AT} DESC, s.seen_at DESC, s.id DESC"
+_LATEST_FIRST = f"{_IS_EMPTY}, {_ACTIVE_AT} DESC NULLS LAST, s.seen_at DESC NULLS LAST, s.id DESC"
 _LATEST = f"""
     SELECT number FROM sessions AS s WHERE agent IS NOT NULL AND (:project IS NULL OR coalesce(cwd, '') = :project)
     ORDER BY {_LATEST_FIRST} LIMIT :last
 """
 """Query for the numbers of the last sessions. It is separate, so that only their messages are counted."""
 WAITING = f"""
-    SELECT m.session, m.tokens, m.counter, s.seen_at AS since
-    FROM sessions AS s CROSS JOIN {dialect.by_index("messages AS m", "messages_of_session")}
-    WHERE m.session = s.number AND m.seq >
-        coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0)
-    UNION ALL SELECT m.session, m.tokens, m.counter, p.since
+    SELECT s.number AS session, s.seen_at AS since, {_AFTER.format(number="count(*)")} AS messages,
+        {_AFTER.format(number="sum(m.tokens)")} AS tokens,
+        {_AFTER.format(number="count(*) FILTER (WHERE m.counter <> :counter)")} AS others
+    FROM sessions AS s WHERE (SELECT max(m.seq) FROM messages AS m WHERE m.session = s.number) > {_CURSOR}
+    UNION ALL SELECT m.session, p.since, 1, m.tokens, CASE WHEN m.counter <> :counter THEN 1 ELSE 0 END
     FROM passed_over AS p CROSS JOIN {dialect.by_index("messages AS m", "messages_of_session")}
     WHERE m.session = p.session AND m.seq = p.message
 """
-"""Query for the pending messages of all sessions, each with the time since which it waits. It reads session by session,
-because the planner would otherwise read all messages.
+"""Query for counts of pending messages, with the time since which they wait. Those of each session are counted in a
+query of their own, because a planner would otherwise read all messages.
 """
 _WITH_WORK = f"""
     SELECT s.id FROM sessions AS s
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(counter <> :counter) AS others FROM ({WAITING})
-        GROUP BY session) AS m ON m.session = s.number
-    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(counter <> :counter) AS others,
-        sum(visible * (kind = 'reflection')) AS reflections FROM row_counts WHERE visible > 0
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(others) AS others
+        FROM ({WAITING}) GROUP BY session) AS m ON m.session = s.number
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, count(*) FILTER (WHERE counter <> :counter) AS others,
+        sum(CASE WHEN kind = 'reflection' THEN visible ELSE 0 END) AS reflections FROM row_counts WHERE visible > 0
         GROUP BY session) AS o ON o.session = s.number
-    WHERE s.agent IS NOT NULL AND (m.tokens >= :pending OR (m.others AND :pending IS NOT NULL)
-        OR o.tokens >= :rows OR (o.others AND :rows IS NOT NULL) OR o.reflections >= :reflections)
+    WHERE s.agent IS NOT NULL AND (m.tokens >= :pending OR (m.others > 0 AND :pending IS NOT NULL)
+        OR o.tokens >= :rows OR (o.others > 0 AND :rows IS NOT NULL) OR o.reflections >= :reflections)
     ORDER BY {_LATEST_FIRST}
 """
 _BUFFERED = """
-    SELECT (SELECT count(*) FROM blocks), count(DISTINCT CASE WHEN m.counted THEN m.seq END)
+    SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq) FILTER (WHERE m.counted)
     FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
     JOIN messages AS m ON m.session = b.session
         AND m.seq > b.after AND m.seq > coalesce(c.covers_up_to, 0) AND m.seq <= b.through
@@ -99,11 +104,16 @@ class SqliteSessions(Table, Sessions):
         with self._database.reading() as connection:
             return _summaries(connection, project=project, last=last)
 
+    def authors(self) -> tuple[Author, ...]:
+        with self._database.reading() as connection:
+            found = connection.execute(f"SELECT {codec.AUTHOR} FROM authors AS a ORDER BY 1, 2")
+            return tuple(filter(None, map(codec.author, found)))
+
     def row_count(self, kinds: Iterable[Kind], *, session: str | None = None, hidden: bool = False) -> int:
         with self._database.reading() as connection:
             of_session = "" if session is None else "session = :session AND"
             (found,) = connection.execute(
-                "SELECT coalesce(sum(visible + hidden * :hidden), 0) FROM row_counts"
+                "SELECT coalesce(sum(visible + CASE WHEN :hidden THEN hidden ELSE 0 END), 0) FROM row_counts"
                 f" WHERE {of_session} {dialect.among('kind', ':kinds')}",
                 {
                     "session": session and codec.session_number(connection, session),
@@ -174,36 +184,40 @@ class SqliteTombstones(Table, Tombstones):
 
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
     """Return a session, or None if no messages were ever appended to it and it has no rows."""
-    sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
-    row = dialect.execute(connection, sql, (session,)).fetchone()
+    row = dialect.execute(connection, _KNOWN, (session,)).fetchone()
     return codec.session(row) if row else None
 
 
-def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
-    """Create or update a session, without its title if that was forgotten, and return the session's number."""
+def merge(connection: sqlite3.Connection, session: Session, *, now: str, author: Author | None) -> int:
+    """Create or update a session, without its title if that was forgotten, and return the session's number. A new one
+    gets the author.
+    """
     place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
     if is_forgotten_text(connection, session.title):
         session = replace(session, title=None)
     if known is None:
-        dialect.update(connection, "sessions", {**codec.session_columns(session), "seen_at": now}, number=place)
+        first = {"seen_at": now, "author": codec.add_author(connection, author)}
+        dialect.update(connection, "sessions", {**codec.session_columns(session), **first}, number=place)
     elif (merged := known.merged(session)) != known:
         dialect.update(connection, "sessions", codec.session_columns(merged), number=place)
     return place
 
 
-def note_rows(connection: sqlite3.Connection, session: int, rows: Sequence[Observation]) -> None:
-    """Update a session that has rows but no transcript: `first_at` and `last_at` include the rows' own times. Leave
-    other sessions unchanged.
+def note_rows(connection: sqlite3.Connection, session: int, rows: Sequence[Observation], *, author: int | None) -> None:
+    """Update a session that has rows but no transcript: `first_at` and `last_at` include the rows' own times. A new one
+    gets the author, by number. Leave other sessions unchanged.
     """
     dialect.execute(
         connection,
-        "UPDATE sessions SET agent = :agent, cwd = coalesce(cwd, :cwd), seen_at = max(coalesce(seen_at, :seen), :seen),"
+        "UPDATE sessions SET agent = :agent, author = CASE WHEN agent IS NULL THEN :author ELSE author END,"
+        " cwd = coalesce(cwd, :cwd), seen_at = max(coalesce(seen_at, :seen), :seen),"
         " first_at = min(coalesce(first_at, :first), :first), last_at = max(coalesce(last_at, :last), :last)"
         " WHERE number = :session AND (agent IS NULL OR agent = :agent)",
         {
             "agent": BY_HAND,
             "session": session,
+            "author": author,
             "cwd": rows[0].project,
             "seen": max(row.observed_at for row in rows),
             "first": min(row.dated for row in rows),
@@ -286,10 +300,10 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
     found = dialect.execute(
         connection,
         f"""
-        SELECT s.*, {_COUNTED} AS pending, {_ALL} = 0 AS is_observed,
+        SELECT s.*, {codec.AUTHOR}, {_COUNTED} AS pending, {_ALL} = 0 AS is_observed,
             (SELECT coalesce(sum(counted), 0) FROM message_counts WHERE session = s.number) AS messages,
             (SELECT coalesce(sum(visible), 0) FROM row_counts WHERE session = s.number) AS observations
-        FROM sessions AS s
+        FROM sessions AS s{codec.with_author("s")}
         WHERE s.number IN ({_LATEST})
         ORDER BY {_LATEST_FIRST}
         """,
@@ -317,11 +331,11 @@ def _status(connection: sqlite3.Connection) -> StoreStatus:
     ).fetchone()
     messages = connection.execute(
         "SELECT counter, sum(tokens) AS tokens, sum(counted) AS counted FROM message_counts"
-        " GROUP BY counter HAVING sum(messages)"
+        " GROUP BY counter HAVING sum(messages) > 0"
     ).fetchall()
     rows = connection.execute(
         "SELECT counter, sum(tokens) AS tokens, sum(visible) AS visible, sum(hidden) AS hidden FROM row_counts"
-        " GROUP BY counter HAVING sum(visible + hidden)"
+        " GROUP BY counter HAVING sum(visible + hidden) > 0"
     ).fetchall()
     blocks, ahead = connection.execute(_BUFFERED, {"observe": Lane.OBSERVE}).fetchone()
     return StoreStatus(

@@ -42,7 +42,7 @@ def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: i
 
 
 STUB = (
-    "erased = 1, text = '', at = NULL, utc_offset = NULL, name = NULL, cwd = NULL, tool = NULL, call_id = NULL,"
+    "erased = TRUE, text = '', at = NULL, utc_offset = NULL, name = NULL, cwd = NULL, tool = NULL, call_id = NULL,"
     " failed = NULL, exit_code = NULL, images = NULL"
 )
 """Assignments that reduce a hidden message to a stub."""
@@ -267,12 +267,12 @@ def _restore_rows(connection: sqlite3.Connection, positions: Sequence[int], *, n
             )
     undone = "(SELECT number FROM operations WHERE undone_by IS NOT NULL)"
     connection.execute(
-        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = 1"
-        f" WHERE {these} AND hidden_by IN {undone}",
+        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL,"
+        f" visible = TRUE WHERE {these} AND hidden_by IN {undone}",
         (which,),
     )
     connection.execute(
-        "UPDATE observations SET dropped_at = ?, reason = ?, visible = 0,"
+        "UPDATE observations SET dropped_at = ?, reason = ?, visible = FALSE,"
         " hidden_by = (SELECT undone_by FROM operations WHERE number = made_by)"
         f" WHERE {these} AND made_by IN {undone} AND visible",
         (now, UNDONE, which),

@@ -83,8 +83,8 @@ class SpoolFile:
         )
 
     def add(self, row: Observation) -> None:
-        """Keep a row for `Rows.add`."""
-        self._write({"row": fields_of(row)})
+        """Keep a row for `Rows.add`, which writes its author."""
+        self._write({"row": {name: value for name, value in fields_of(row).items() if name != "author"}})
 
     def add_transcript(self, path: str) -> None:
         """Have a transcript read later."""
@@ -230,16 +230,20 @@ class TakenIn:
 
 
 def take_in(
-    store: SqliteStore, again: Callable[[Session, Sequence[Message]], int], read: Callable[[str], int]
+    store: SqliteStore,
+    again: Callable[[Session, Sequence[Message]], int],
+    read: Callable[[str], int],
+    *,
+    place: Path,
 ) -> TakenIn:
-    """Store what waits in the spool, the oldest file first, and delete each file once all of it is stored. If a process
-    was killed while it wrote a file, the complete lines are stored.
+    """Store what waits in the spool beside `place`, the oldest file first, and delete each file once all of it is
+    stored. If a process was killed while it wrote a file, the complete lines are stored.
 
     A file with a line that cannot be read is kept under another name, and its other lines are stored. `again` stores
     the messages of a session if another conversation has taken the session's id. `read` stores the messages of a
     transcript. Both return the number of new messages. Raise StoreLocked or InputOutput if storing fails.
     """
-    folder = spool_folder(store.database.path)
+    folder = spool_folder(place)
     counts, invalid = Counter[str](), list[Path]()
     for file in _files(folder):
         with suppress(OSError):  # another process has stored all of it, or it belongs to another user
@@ -311,7 +315,7 @@ class _SpoolReader:
             try:
                 rows.find(connection, row.id)
             except UnknownId:
-                rows.add(connection, (row,))
+                rows.add(connection, (row,), author=self._store.database.author)
                 return True
         return False
 

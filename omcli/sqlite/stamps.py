@@ -12,7 +12,7 @@ from typing import NamedTuple
 from omcli.base.record import field, mutable_record
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane
-from omcli.sqlite import dialect, messages
+from omcli.sqlite import codec, dialect, messages
 
 OWN = 1
 """Number of this store in the table `hosts`."""
@@ -115,7 +115,7 @@ def _rows_of_batches(connection: sqlite3.Connection, session: int, before: Mappi
     ).fetchall()
     for position, text, at, host, sources in found:
         stamp = Stamp(at, names[host])
-        yield BatchRow(position=position, text=text, stamp=stamp, sources=dialect.parsed(sources), stamps=before)
+        yield BatchRow(position=position, text=text, stamp=stamp, sources=codec.parsed(sources), stamps=before)
 
 
 def _said_again(rows: Iterable[BatchRow]) -> Iterator[BatchRow]:
@@ -172,7 +172,8 @@ def _write(
     last = max(merged)
     connection.execute(
         "INSERT INTO cursors (session, lane, covers_up_to, offered_up_to) VALUES (:session, :lane, :last, :last)"
-        " ON CONFLICT (session, lane) DO UPDATE SET covers_up_to = :last, offered_up_to = max(offered_up_to, :last)",
+        " ON CONFLICT (session, lane) DO UPDATE SET covers_up_to = :last,"
+        " offered_up_to = max(cursors.offered_up_to, :last)",
         {"session": session, "lane": Lane.OBSERVE, "last": last},
     )
     pending = dialect.as_list(seq for seq in seqs if seq <= last and seq not in merged)
@@ -220,4 +221,4 @@ def _drop_images(connection: sqlite3.Connection, observed: Iterable[int]) -> Non
         f"SELECT images FROM messages WHERE {dialect.among('seq')} AND images IS NOT NULL",
         (dialect.as_list(observed),),
     ).fetchall()
-    messages.drop_images(connection, [image["sha256"] for (images,) in found for image in dialect.parsed(images)])
+    messages.drop_images(connection, [image["sha256"] for (images,) in found for image in codec.parsed(images)])

@@ -47,12 +47,12 @@ _MISSING_ROWS = (
 _UNUSED = "FROM vectors WHERE number NOT IN (SELECT vector FROM message_vectors UNION SELECT vector FROM row_vectors)"
 
 
-class _Model(NamedTuple):
+class Model(NamedTuple):
     number: int
     dimensions: int | None
 
 
-_NONE = _Model(0, None)
+_NONE = Model(0, None)
 """A model without vectors."""
 
 
@@ -111,14 +111,18 @@ class SqliteVectors(Table, Vectors):
             if found.dimensions != len(vector):
                 raise Unusable(f"no vectors of {model} with {len(vector)} dimensions yet", hint="`om embed` makes them")
             wanted = np.asarray(vector, np.float32)
-            numbers, cosines = _match_all(connection, found, wanted / (float(np.linalg.norm(wanted)) or 1.0))
-            order = np.flatnonzero(cosines >= _limit(cosines))
-            order = order[np.argsort(-cosines[order], kind="stable")]
-            ranked = list(zip(numbers[order].tolist(), cosines[order].tolist(), strict=True))
-            return Nearest(
-                messages=_nearest_of(ranked, lambda which: _messages_of(connection, which, query), most=most),
-                rows=_nearest_of(ranked, lambda which: _rows_of(connection, which, query), most=most),
-            )
+            return self._nearest(connection, found, wanted / (float(np.linalg.norm(wanted)) or 1.0), query, most=most)
+
+    def _nearest(
+        self, connection: sqlite3.Connection, model: Model, wanted: Floats, query: LogQuery, *, most: int
+    ) -> Nearest:
+        """Return the messages and rows nearest to a unit vector."""
+        numbers, cosines = match(connection, vectors_of(model), (), wanted)
+        ranked = rank(numbers, cosines, limit(cosines, among=cosines))
+        return Nearest(
+            messages=nearest_of(ranked, lambda which: messages_of(connection, which, query), most=most),
+            rows=nearest_of(ranked, lambda which: rows_of(connection, which, query), most=most),
+        )
 
     def status(self, model: str) -> VectorStatus:
         with self._database.reading() as connection:
@@ -153,13 +157,13 @@ def drop_unused(connection: sqlite3.Connection) -> int:
 # ---- models and texts
 
 
-def _model(connection: sqlite3.Connection, name: str) -> _Model:
+def _model(connection: sqlite3.Connection, name: str) -> Model:
     found = dialect.execute(
         connection,
         "SELECT number, dimensions FROM vector_models WHERE name = ? ORDER BY number DESC LIMIT 1",
         (name,),
     ).fetchone()
-    return _Model(*found) if found else _NONE
+    return Model(*found) if found else _NONE
 
 
 def _add_model(connection: sqlite3.Connection, name: str, dimensions: int) -> int:
@@ -225,17 +229,22 @@ def _put(connection: sqlite3.Connection, place: TextPlace, vectors: Iterable[int
 # ---- search
 
 
-def _match_all(connection: sqlite3.Connection, model: _Model, wanted: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the numbers of all vectors of a model, and their cosine similarities to a unit vector."""
+def vectors_of(model: Model) -> str:
+    """Return the part of a query that selects a model's vectors. An index of them has the same condition."""
+    return f"FROM vectors AS n WHERE n.model = {model.number} AND length(n.vector) = {model.dimensions}"
+
+
+def match(
+    connection: sqlite3.Connection, source: str, values: dialect.Values, wanted: Floats
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return the numbers of the vectors that a query selects, and their cosine similarities to a unit vector."""
     import numpy as np  # noqa: PLC0415
 
     numbers: list[int] = []
     cosines: list[Floats] = [np.empty(0, np.float32)]
     cursor = connection.cursor()
     cursor.row_factory = None  # plain tuples, because there may be a hundred thousand
-    cursor.execute(
-        "SELECT number, scale, vector FROM vectors WHERE model = ? AND length(vector) = ?", (model.number, wanted.size)
-    )
+    cursor.execute(f"SELECT n.number, n.scale, n.vector {source}", values)
     while page := cursor.fetchmany(_READ):
         found, scales, vectors = zip(*page, strict=True)
         matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(len(page), wanted.size)
@@ -244,13 +253,24 @@ def _match_all(connection: sqlite3.Connection, model: _Model, wanted: Floats) ->
     return np.asarray(numbers, np.int64), np.concatenate(cosines)
 
 
-def _limit(cosines: Floats) -> Floats:
-    """Return, for each cosine, the least value at which it counts as near."""
-    others: Floats = (cosines.sum() - cosines) / max(1, cosines.size - 1)
+def limit(cosines: Floats, *, among: Floats) -> Floats:
+    """Return, for each cosine, the least value at which it counts as near: `_FLOOR` of the way from the mean of the
+    other cosines in `among` to 1.
+    """
+    others: Floats = (among.sum() - cosines) / max(1, among.size - 1)
     return others * (1 - _FLOOR) + _FLOOR
 
 
-def _nearest_of(
+def rank(numbers: NDArray[np.int64], cosines: Floats, least: Floats) -> list[tuple[int, float]]:
+    """Return the numbers and cosines of the vectors that are near, the nearest first."""
+    import numpy as np  # noqa: PLC0415
+
+    order = np.flatnonzero(cosines >= least)
+    order = order[np.argsort(-cosines[order], kind="stable")]
+    return list(zip(numbers[order].tolist(), cosines[order].tolist(), strict=True))
+
+
+def nearest_of(
     ranked: Sequence[tuple[int, float]], look_up: Callable[[str], Iterable[tuple[int, int]]], *, most: int
 ) -> dict[int, float]:
     """Return the cosines of the nearest messages or rows by number. `look_up` takes a list of vectors, and returns the
@@ -265,7 +285,7 @@ def _nearest_of(
     return dict(best[:most])
 
 
-def _messages_of(connection: sqlite3.Connection, vectors: str, query: LogQuery) -> Iterator[tuple[int, int]]:
+def messages_of(connection: sqlite3.Connection, vectors: str, query: LogQuery) -> Iterator[tuple[int, int]]:
     """Yield the `seq` of each message that a query selects and that is linked to one of these vectors, with that
     vector's number.
     """
@@ -279,7 +299,7 @@ def _messages_of(connection: sqlite3.Connection, vectors: str, query: LogQuery) 
     )
 
 
-def _rows_of(connection: sqlite3.Connection, vectors: str, query: LogQuery) -> Iterator[tuple[int, int]]:
+def rows_of(connection: sqlite3.Connection, vectors: str, query: LogQuery) -> Iterator[tuple[int, int]]:
     found = connection.execute(
         f"SELECT position, vector FROM row_vectors WHERE {dialect.among('vector')}", (vectors,)
     ).fetchall()

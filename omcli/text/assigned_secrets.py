@@ -195,7 +195,7 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
         return None
     start, end = found.span(found.lastgroup)
     if is_bare:
-        start, end = _extended(text, before, start, end, is_whole=found.lastgroup == "bare")
+        start, end = _extend(text, before, start, end, is_whole=found.lastgroup == "bare")
     value = text[start:end].rstrip(" \t")
     end = start + len(value)
     if len(set(value)) < 4 or _is_no_value(value, separator, is_bare=is_bare):
@@ -301,7 +301,7 @@ def _is_no_value(value: str, separator: str, *, is_bare: bool) -> bool:
     return is_bare and (value.startswith("@") or (separator == ":" and bool(TYPE.fullmatch(value))))
 
 
-def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -> tuple[int, int]:
+def _extend(text: str, before: str, start: int, end: int, *, is_whole: bool) -> tuple[int, int]:
     """Return the range of an unquoted secret value: up to the end of the line if a setting begins the line, otherwise
     the word that a shell would read, or a random key. If none fits, it is the given range if `is_whole`, else empty.
     """

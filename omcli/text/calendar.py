@@ -245,7 +245,7 @@ def last_day(stretch: str) -> str:
 
 def days_from(today: date, count: int) -> str | None:
     """Return the day `count` days after today, or before today if `count` is negative."""
-    moved = _moved(today, count)
+    moved = _day_after(today, count)
     return _text(moved) if moved else None
 
 
@@ -375,7 +375,7 @@ def _text(found: date) -> str | None:
     return found.isoformat() if found.year >= _FIRST_YEAR else None
 
 
-def _moved(today: date, days: int) -> date | None:
+def _day_after(today: date, days: int) -> date | None:
     try:
         return today + timedelta(days=days)
     except OverflowError:
@@ -383,17 +383,17 @@ def _moved(today: date, days: int) -> date | None:
 
 
 def _day_range(today: date, days: int, more: int) -> str | None:
-    first, last = _moved(today, days), _moved(today, days + more)
+    first, last = _day_after(today, days), _day_after(today, days + more)
     return f"{first}/{last}" if first and last and first.year >= _FIRST_YEAR else None
 
 
 def _nearest_weekday(today: date, index: int, step: int) -> date | None:
-    return _moved(today, step * ((step * (index - today.weekday()) - 1) % 7 + 1))
+    return _day_after(today, step * ((step * (index - today.weekday()) - 1) % 7 + 1))
 
 
 def _of_week(today: date, index: int, count: int) -> set[date | None]:
-    from_monday = _moved(today, index - today.weekday() + 7 * count)
-    from_sunday = _moved(today, (index + 1) % 7 - (today.weekday() + 1) % 7 + 7 * count)
+    from_monday = _day_after(today, index - today.weekday() + 7 * count)
+    from_sunday = _day_after(today, (index + 1) % 7 - (today.weekday() + 1) % 7 + 7 * count)
     return {from_monday, from_sunday}
 
 

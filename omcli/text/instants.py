@@ -94,6 +94,11 @@ def utc_offset(value: object) -> int | None:
     return int(offset.total_seconds() // 60) or None if offset is not None else None
 
 
+def later(at: str, seconds: float) -> str:
+    """Return the time this many seconds after `at`."""
+    return format_time(datetime.fromisoformat(at) + timedelta(seconds=seconds)) or at
+
+
 def format_time(moment: datetime) -> str | None:
     """Return a datetime as an instant, without `Z` if it is naive. None if its year in UTC is not from 1970 to 9999."""
     zone = "" if moment.tzinfo is None else "Z"

@@ -121,7 +121,7 @@ def _written_month(found: re.Match[str], _: DateContext) -> str | None:
     return calendar.month(years, months) if 1 <= months <= 12 and (years + 1) % 100 != months else None
 
 
-def _numeric_day(found: re.Match[str], _: DateContext) -> str | None:
+def _number_day(found: re.Match[str], _: DateContext) -> str | None:
     """Resolve `13.05.2026`, `05/13/2026` if the order is clear: one number is above 12, or both numbers are equal."""
     first, second = int(found["first"]), int(found["second"])
     if first <= 12 and second <= 12 and first != second:
@@ -406,7 +406,7 @@ _ABSOLUTE = (
         _written_day,
     ),
     _Rule(
-        "year", r"(?P<first>[0-9]{1,2})(?P<mark>[-./])(?P<second>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})", _numeric_day
+        "year", r"(?P<first>[0-9]{1,2})(?P<mark>[-./])(?P<second>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})", _number_day
     ),
     _Rule(
         "month year",

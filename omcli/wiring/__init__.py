@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import closing, contextmanager
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from omcli.base import ignore
-from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, TryAgain
+from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.settings import is_off_in
-from omcli.settings.settings import FLAG
+from omcli.settings.settings import FLAG, ServerUrl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from omcli.settings.settings import Settings
     from omcli.sqlite import SqliteStore
     from omcli.wiring.models import Models
+    from omcli.wiring.policies import StoreOnServer
 
 
 def _rule_reflector(counter: TokenCounter) -> Reflector:
-    """Return the rule-based reflector, imported only when there is something to reflect on."""
     from omcli.reflectors.rules import RuleReflector
 
     return RuleReflector(counter)
@@ -145,12 +145,10 @@ class Wiring:
 
         Raise CannotCreate, InputOutput, TryAgain, UnusableStore or MigrationFailed if it cannot be opened or filled.
         """
-        from omcli.sqlite import SqliteStore
-
         if self._usual is not None:
             return self.temporary()
         self.may_write = True
-        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, learn_key=self._learn_key)
+        store = self._open(wait=self.settings.wait)
         # Close the writing store last: the last one to close removes SQLite's log, which a read-only one cannot.
         self._opened.insert(0, store)
         if self._has_spool:
@@ -162,24 +160,37 @@ class Wiring:
     @cached_property
     def reading(self) -> SqliteStore:
         """The store for reading only, or an empty one if it is missing."""
-        from omcli.sqlite import SqliteStore
-
         if self._usual is not None:
             return self.temporary()
-        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=True, learn_key=self._learn_key)
-        self._opened.append(store)
-        return store
+        self._opened.append(self._open(wait=self.settings.wait, read_only=True))
+        return self._opened[-1]
 
     @cached_property
     def store_at_once(self) -> SqliteStore:
         """The store for a write that may be left out: it does not wait for other writers."""
-        from omcli.sqlite import SqliteStore
-
         if self._usual is not None:
             return self.temporary()
-        store = SqliteStore.open(self.settings.db, wait=0, learn_key=self._learn_key)
-        self._opened.insert(0, store)
-        return store
+        self._opened.insert(0, self._open(wait=0))
+        return self._opened[0]
+
+    @cached_property
+    def _open(self) -> Callable[..., SqliteStore]:
+        """Function that opens the store, with the arguments `wait` and `read_only`."""
+        from omcli.sqlite import SqliteStore
+        from omcli.sqlite.lanes import current_author
+
+        author = current_author(self.settings.author)
+        if self._server is not None:
+            return partial(self._server.open, author=author)
+        return partial(SqliteStore.open, self.spool_path, author=author, learn_key=self._learn_key)
+
+    @cached_property
+    def _server(self) -> StoreOnServer | None:
+        if not isinstance(self.settings.db, ServerUrl):
+            return None
+        from omcli.wiring.policies import StoreOnServer
+
+        return StoreOnServer(self.settings.db, wait=self.settings.wait)
 
     def _learn_key(self, name: str) -> None:
         from omcli.wiring.policies import learn_key
@@ -221,67 +232,57 @@ class Wiring:
         with closing(Wiring(self.settings, now=moment, copy=(copy := self._copy()))) as wiring:
             yield wiring, take_back(copy.operations, copy.cut_after, moment)
 
-    @contextmanager
-    def with_index(self) -> Iterator[None]:
+    def with_index(self) -> AbstractContextManager[None]:
         """If the block raises IndexDamaged and writing is allowed, rebuild the index of words and raise TryAgain."""
-        try:
-            yield
-        except IndexDamaged as error:
-            if self.settings.disabled:
-                raise
-            with closing(Wiring(self.settings, now=self._now)) as wiring:
-                wiring.store.index.renew()
-            raise TryAgain(
-                "the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again"
-            ) from error
+        from omcli.wiring.policies import with_index
+
+        return with_index(self.settings, lambda: Wiring(self.settings, now=self._now))
 
     @property
     def has_store(self) -> bool:
         """True if the store exists; False if `apart`. Raise the errors of `open` if its path cannot be a store's."""
+        if self._server is not None:
+            return self._usual is None and self._server.exists
         from omcli.sqlite.connection import exists
 
-        return self._usual is None and exists(self.settings.db)
+        return self._usual is None and exists(self.spool_path)
 
     @property
     def store_size(self) -> int | None:
-        """Size in bytes of the store and its write-ahead log, or None if the store is missing."""
+        """Size in bytes of the store and its write-ahead log, or of its database; None if the store is missing."""
+        if self._server is not None:
+            return self._server.size_of(self.reading)
         from omcli.sqlite.connection import size
 
-        return size(self.settings.db)
-
-    @property
-    def backups(self) -> tuple[Path, ...]:
-        """Copies of the store in its folder, sorted by name."""
-        import glob
-
-        return tuple(sorted(self.settings.db.parent.glob(f"{glob.escape(self.settings.db.name)}.*.bak")))
-
-    @property
-    def store_version(self) -> int:
-        """Schema version of this program. Older stores are migrated to it."""
-        from omcli.sqlite.connection import steps
-
-        return len(steps())
+        return size(self.spool_path)
 
     def temporary(self) -> SqliteStore:
         from omcli.sqlite import SqliteStore
 
-        store = SqliteStore.temporary()
-        self._opened.append(store)
-        return store
+        self._opened.append(SqliteStore.temporary())
+        return self._opened[-1]
+
+    @property
+    def spool_path(self) -> Path:
+        """The store's file, beside which its spool is, or what stands for it if the store is on a server."""
+        if self._server is not None:
+            return self._server.spool_path
+        return cast("Path", self.settings.db)
 
     @property
     def _has_spool(self) -> bool:
         from omcli.sqlite.connection import spool_folder
 
-        return spool_folder(self.settings.db).is_dir()
+        return spool_folder(self.spool_path).is_dir()
 
     def _copy(self) -> SqliteStore:
         from omcli.sqlite import SqliteStore
 
         if not self.has_store:
             return SqliteStore.temporary()
-        return SqliteStore.copy_of(self.settings.db, wait=self.settings.wait, learn_key=self._learn_key)
+        if self._server is not None:
+            return self._server.copy()
+        return SqliteStore.copy_of(self.spool_path, wait=self.settings.wait, learn_key=self._learn_key)
 
     def close(self) -> None:
         """Close all stores. When the last connection to a store is closed, SQLite writes its log into the file."""
@@ -299,9 +300,8 @@ class Wiring:
         """
         from omcli.wiring.inputs import transcript
 
-        return transcript(
-            name, (lambda _: ()) if is_whole else self._bookmarks, format_name=format_name, session=session
-        )
+        find = (lambda _: ()) if is_whole else self._bookmarks
+        return transcript(name, find, format_name=format_name, session=session)
 
     def _bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
         return self.store.bookmarks.find(origin) if self.has_store else ()
@@ -348,7 +348,6 @@ class Wiring:
         return ObserverDeps(open=self._rules, batch_tokens=batch_tokens or BATCH_TOKENS, takes_images=takes_images)
 
     def _rules(self) -> Observer:
-        """Return the rule-based observer, imported only when there is something to observe."""
         from omcli.observers.rules import RuleObserver
 
         return self.rules or RuleObserver()

@@ -17,6 +17,7 @@ from omcli import __version__
 from omcli.base import ignore
 from omcli.base.errors import PASSING, BadInput, CannotWrite, InputOutput, NoInput, NoKey, OmError
 from omcli.base.record import replace
+from omcli.settings.settings import ServerUrl
 
 if TYPE_CHECKING:
     from omcli.exchange.groups import Exchange
@@ -174,7 +175,8 @@ def lines_of(name: str, settings: Settings, *, key_command: str | None = None) -
         from omcli.sqlite.cipher import MARK, known_key, write_lines
         from omcli.wiring.policies import with_key
 
-        begin, key = stream.read(len(MARK)), with_key(settings, partial(known_key, settings.db))
+        begin, db = stream.read(len(MARK)), settings.db
+        key = None if isinstance(db, ServerUrl) else with_key(settings, partial(known_key, db))
         is_secret = begin == MARK or key is not None
         with NamedTemporaryFile() if is_secret else TemporaryFile() as copy:
             if key is not None and begin != MARK:
@@ -380,10 +382,14 @@ def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
     from omcli.sqlite.checks import compact_log
     from omcli.sqlite.spool import SpoolFile
 
-    if isinstance(error, CannotWrite):
+    is_on_server = isinstance(wiring.settings.db, ServerUrl)
+    if is_on_server:
+        with suppress(OSError):
+            wiring.spool_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if isinstance(error, CannotWrite) and not is_on_server:
         with suppress(OmError):
             compact_log(wiring.store.database)  # it holds what could not be stored, and takes up space
-    return SpoolFile(wiring.settings.db, error, make_store=wiring.temporary)
+    return SpoolFile(wiring.spool_path, error, make_store=wiring.temporary)
 
 
 def take_in(wiring: Wiring, store: SqliteStore) -> None:
@@ -403,7 +409,7 @@ def take_in(wiring: Wiring, store: SqliteStore) -> None:
         return _read_left(path, deps, wiring.tell) if is_new else 0
 
     with suppress(InputOutput):
-        taken = spool.take_in(store, partial(append_again, deps=deps), read)
+        taken = spool.take_in(store, partial(append_again, deps=deps), read, place=wiring.spool_path)
         for file in taken.invalid:
             wiring.tell(f"a file of the spool cannot be read and is kept as {file}")
         if taken.in_words:

@@ -1,22 +1,24 @@
-"""Policies from the settings: budgets, selection, thresholds, retention, and where the key of an encrypted store is."""
+"""Policies from the settings: budgets, selection, thresholds, retention; stores on servers, and keys of stores."""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from omcli.base import lazily
-from omcli.base.errors import BadKey, NoKey
+from omcli.base.errors import BadKey, IndexDamaged, NoKey, TryAgain
 from omcli.base.record import fields_of, replace
+from omcli.settings.settings import ServerUrl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from omcli.memory.retention import RetentionRules
-    from omcli.memory.session import EvictionPolicy
+    from omcli.memory.session import Author, EvictionPolicy
     from omcli.operations.clock import Clock
     from omcli.operations.deps import ObserverDeps
     from omcli.operations.model_calls import Limit, Patience
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
     from omcli.settings.settings import ObserveSettings, Settings
+    from omcli.sqlite import SqliteStore
+    from omcli.wiring import Wiring
 
 _Result = TypeVar("_Result")
 _LONGEST_AGO = 30_000
@@ -32,6 +36,9 @@ _TOKENS = 100
 """`block_after` is a number of tokens if it is at least this, otherwise a multiple of the threshold."""
 _MUCH = 10
 """Number of tokens in a batch per token shown to a model, if the model is shown only the newest messages."""
+
+_DIGITS = 16
+"""Number of digits of the name of a database in the user's state folder."""
 
 
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
@@ -181,6 +188,99 @@ _SERVICE = "om store"
 """Name of om's entries in the keyring. The name of the user is the name of a key there."""
 _PATIENCE = 60
 """Seconds that a command may take to print a key: it may have to ask for a password."""
+
+
+# ---- the store and its key
+
+
+def backups(path: Path) -> tuple[Path, ...]:
+    """Return the copies of a store in its folder, sorted by name."""
+    from glob import escape
+
+    return tuple(sorted(path.parent.glob(f"{escape(path.name)}.*.bak")))
+
+
+def store_version(settings: Settings) -> int:
+    """Return the schema version of this program. Older stores are migrated to it."""
+    if isinstance(settings.db, ServerUrl):
+        from omcli.postgres.connection import newest
+
+        return newest()
+    from omcli.sqlite.connection import steps
+
+    return len(steps())
+
+
+class StoreOnServer:
+    """The store in a database of a server: what differs from a store in a file."""
+
+    def __init__(self, url: ServerUrl, *, wait: float) -> None:
+        self._url = url
+        self._wait = wait
+        self._was_seen = False
+
+    def open(self, *, wait: float, read_only: bool = False, author: Author | None = None) -> SqliteStore:
+        """Open the store. Raise the errors of `PostgresStore.open`."""
+        from omcli.postgres import PostgresStore
+
+        return PostgresStore.open(self._url.url, wait=wait, name=str(self._url), read_only=read_only, author=author)
+
+    @property
+    def exists(self) -> bool:
+        """True if the database has a store. Raise the errors of `PostgresStore.open`."""
+        from omcli.postgres import PostgresStore
+
+        if not self._was_seen:  # one that is missing may be created at any time
+            with closing(self.open(wait=self._wait, read_only=True)) as found:
+                self._was_seen = isinstance(found, PostgresStore)
+        return self._was_seen
+
+    @staticmethod
+    def size_of(store: SqliteStore) -> int | None:
+        """Return the size in bytes of the database of an open store, or None for one that stands for a missing one."""
+        from omcli.postgres import PostgresStore
+        from omcli.postgres.differences import size
+
+        if not isinstance(store, PostgresStore):
+            return None
+        with store.database.reading() as connection:
+            return size(connection)
+
+    @property
+    def spool_path(self) -> Path:
+        """Path in the user's state folder that stands for the database. Only a spool may be beside it."""
+        from hashlib import sha256
+        from pathlib import Path
+
+        from omcli.processes import state_folder
+
+        name = sha256(str(self._url).encode()).hexdigest()[:_DIGITS]
+        return Path(state_folder(os.environ), "servers", name)
+
+    def copy(self) -> SqliteStore:
+        """Open a private copy in memory."""
+        from omcli.postgres.moving import copy_store
+        from omcli.sqlite import SqliteStore
+
+        copy = SqliteStore.temporary()
+        with closing(self.open(wait=self._wait)) as store:
+            copy_store(store, copy, private=True)
+        return copy
+
+
+@contextmanager
+def with_index(settings: Settings, new_wiring: Callable[[], Wiring]) -> Iterator[None]:
+    """If the block raises IndexDamaged and writing is allowed, rebuild the index of words and raise TryAgain."""
+    try:
+        yield
+    except IndexDamaged as error:
+        if settings.disabled:
+            raise
+        with closing(new_wiring()) as wiring:
+            wiring.store.index.renew()
+        raise TryAgain(
+            "the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again"
+        ) from error
 
 
 def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:

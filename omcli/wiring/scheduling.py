@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omcli.base.errors import BadConfiguration
+from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.processes import state_folder
 from omcli.schedules.job import Job, When, check
+from omcli.settings.settings import ServerUrl
 
 if TYPE_CHECKING:
     from omcli.settings.settings import Files, Settings
@@ -96,10 +97,22 @@ def _options(settings: Settings, files: Files) -> list[str]:
         is_moved = key == "db" and by == "default" and "XDG_DATA_HOME" in os.environ
         if by == "flag" or by.startswith("OM_") or is_moved:
             value = getattr(settings, key)
+            if isinstance(value, ServerUrl):
+                value = _visible_url(value)
             flags += [f"--{key}", str(value.absolute() if isinstance(value, Path) else _plain(value))]
     if files.is_named or (files.has_user_file and "XDG_CONFIG_HOME" in os.environ):
         flags += ["--config", str(files.user.absolute())]
     return flags
+
+
+def _visible_url(url: ServerUrl) -> str:
+    """Return a URL for a command line that other users can see. Raise BadUsage if it has a password."""
+    if url.has_secret:
+        raise BadUsage(
+            "the URL of the store has a password, which everyone would see in a schedule",
+            hint="put the password into ~/.pgpass, or the URL into your file: `om config set db URL`",
+        )
+    return url.url
 
 
 def _plain(value: object) -> str:

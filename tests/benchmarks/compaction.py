@@ -42,7 +42,8 @@ def main(arguments: Sequence[str]) -> int:
     if not (SHARED / "bench").is_dir():
         print("no shared benches beside this checkout: nothing was measured")
         return 0
-    alone, along = (_shown_run(name, said.only) for name in (_RULES, said.model))
+    called = ("-m", "tests.benchmarks.compaction", "om")
+    alone, along = (show(name, scores(called, said.only, {_SCRIPT: name})) for name in (_RULES, said.model))
     below = list(_below(alone["tables"], along["tables"]))
     print("", *below, sep="\n")
     failed = bool(alone["failures"] or along["failures"])
@@ -70,24 +71,41 @@ def om(arguments: Sequence[str]) -> int:
         ).returncode
 
 
-def _run(name: str, only: str) -> dict[str, Any]:
-    """What the benches write down of a run."""
+def scores(called: Sequence[str], only: str, environment: Mapping[str, str]) -> dict[str, Any]:
+    """What the benches write down of a run with an `om` that a program of Python stands for."""
     with TemporaryDirectory(prefix="om-bench-") as folder:
         out = Path(folder) / "scores.json"
-        called = shlex.join([sys.executable, "-m", "tests.benchmarks.compaction", "om"])
-        bench = [sys.executable, str(SHARED / "bench"), "run", "--only", only, "--om", called, "--out", str(out)]
+        program = shlex.join([sys.executable, *called])
+        bench = [
+            sys.executable,
+            str(SHARED / "bench"),
+            "run",
+            "--only",
+            only,
+            "--om",
+            program,
+            "--out",
+            str(out),
+            "--timeout",
+            "1800",
+        ]
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, _SCRIPT: name, "PYTHONPATH": path}
-        run = subprocess.run(bench, check=False, env=environment, cwd=_ROOT, capture_output=True, text=True)
+        run = subprocess.run(
+            bench,
+            check=False,
+            env={**os.environ, **environment, "PYTHONPATH": path},
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+        )
         if not out.exists():
             raise SystemExit(run.stderr)
-        scores: dict[str, Any] = json.loads(out.read_text())
-        return scores
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
 
 
-def _shown_run(name: str, only: str) -> dict[str, Any]:
-    """A run, printed when it is done."""
-    run = _run(name, only)
+def show(name: str, run: dict[str, Any]) -> dict[str, Any]:
+    """The run, printed when it is done."""
     print(f"\n{name}")
     for table in run["tables"]:
         _print(table)
@@ -100,7 +118,7 @@ def _shown_run(name: str, only: str) -> dict[str, Any]:
 def _print(table: Mapping[str, Any]) -> None:
     columns = table["columns"]
     print(f"{table['bench'] + ': ' + table['title']:62}", *(f"{column:>11}" for column in columns))
-    for method in ("om", table["against"]):
+    for method in filter(None, ("om", table["against"])):
         print(f"  {method:60}", *(f"{_shown(table['means'][method][column], column):>11}" for column in columns))
 
 

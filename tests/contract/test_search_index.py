@@ -152,7 +152,7 @@ class TestAlwaysFresh:
             keep(store, said("tide"))
         assert with_word(store, "tide") == []
         assert keep(store, said("tide")) == (True,)
-        assert with_word(store, "tide") == [1]
+        assert len(with_word(store, "tide")) == 1
 
     def test_an_index_of_which_every_word_was_deleted_is_sound(self, store: Store) -> None:
         """FTS5 goes on counting what it wrote."""

@@ -17,11 +17,13 @@ from omcli.memory.observation import Dropped, LogQuery, Priority
 from omcli.memory.ports import Store
 from omcli.memory.search import TextPlace
 from omcli.memory.session import NO_PROJECT
+from tests.contract.conftest import KINDS
 from tests.contract.keeping import keep
 from tests.fakes import MemoryStore
 from tests.material import LATER, NOW, call, result, row, row_id, said, session
 
 MODEL = "openai/m"
+EVERY_KIND = pytest.mark.parametrize("make_store", [*KINDS, "pgvector"], indirect=True)
 
 
 def message(number: int) -> TextPlace:
@@ -70,6 +72,7 @@ class TestMissing:
         assert texts == {message(1): ("Caro: hello",), message(2): ("a" * 1000, "a" * 1000)}
 
 
+@EVERY_KIND
 class TestPut:
     def test_a_text_that_is_known_needs_no_vector(self, store: Store) -> None:
         """S2.32"""
@@ -105,6 +108,7 @@ class TestPut:
         assert store.vectors.length("openai/other") is None
 
 
+@EVERY_KIND
 class TestNearest:
     def test_the_nearest_come_first_and_their_length_does_not_matter(self, store: Store) -> None:
         keep(store, *(said(f"m{number}") for number in range(20)))
@@ -148,30 +152,8 @@ class TestNearest:
         assert next(iter(found.messages)) == 1
         assert found.messages[1] == pytest.approx(1, abs=0.01)
 
-    @given(
-        vectors=st.lists(
-            st.tuples(*[st.floats(-1, 1, width=16)] * 4).filter(any), min_size=1, max_size=30, unique=True
-        ),
-        wanted=st.tuples(*[st.floats(-1, 1, width=16)] * 4).filter(any),
-    )
-    def test_the_search_is_exact(self, vectors: list[tuple[float, ...]], wanted: tuple[float, ...]) -> None:
-        """No vector that is left out is nearer than one that is found, apart from the rounding of vectors."""
 
-        def cosine(vector: Sequence[float]) -> float:
-            dot = sum(one * other for one, other in zip(vector, wanted, strict=True))
-            return dot / (math.hypot(*vector) * math.hypot(*wanted))
-
-        with MemoryStore() as store:
-            keep(store, *(said(f"m{number}") for number in range(len(vectors))))
-            embed(store, {f"m{number}": vector for number, vector in enumerate(vectors)})
-            found = store.vectors.nearest(MODEL, wanted, LogQuery(), most=5).messages
-            cosines = {number + 1: cosine(vector) for number, vector in enumerate(vectors)}
-            others = [cosines[number] for number in cosines.keys() - found.keys()]
-            assert all(abs(value - cosines[number]) < 0.02 for number, value in found.items())
-            assert max(others, default=-1) <= min(found.values(), default=1) + 0.02
-            assert list(found.values()) == sorted(found.values(), reverse=True)
-
-
+@EVERY_KIND
 class TestAlwaysFresh:
     def test_what_is_hidden_is_not_found_and_what_is_restored_needs_no_call(self, store: Store) -> None:
         keep(store, said("one"))
@@ -217,3 +199,25 @@ class TestAlwaysFresh:
         found = store.vectors.status(MODEL)
         assert (found.messages, found.rows, found.missing_messages, found.missing_rows) == (2, 1, 1, 0)
         assert (found.dimensions, found.size) == (2, 6)
+
+
+@given(
+    vectors=st.lists(st.tuples(*[st.floats(-1, 1, width=16)] * 4).filter(any), min_size=1, max_size=30, unique=True),
+    wanted=st.tuples(*[st.floats(-1, 1, width=16)] * 4).filter(any),
+)
+def test_the_search_is_exact(vectors: list[tuple[float, ...]], wanted: tuple[float, ...]) -> None:
+    """No vector that is left out is nearer than one that is found, apart from the rounding of vectors."""
+
+    def cosine(vector: Sequence[float]) -> float:
+        dot = sum(one * other for one, other in zip(vector, wanted, strict=True))
+        return dot / (math.hypot(*vector) * math.hypot(*wanted))
+
+    with MemoryStore() as store:
+        keep(store, *(said(f"m{number}") for number in range(len(vectors))))
+        embed(store, {f"m{number}": vector for number, vector in enumerate(vectors)})
+        found = store.vectors.nearest(MODEL, wanted, LogQuery(), most=5).messages
+        cosines = {number + 1: cosine(vector) for number, vector in enumerate(vectors)}
+        others = [cosines[number] for number in cosines.keys() - found.keys()]
+        assert all(abs(value - cosines[number]) < 0.02 for number, value in found.items())
+        assert max(others, default=-1) <= min(found.values(), default=1) + 0.02
+        assert list(found.values()) == sorted(found.values(), reverse=True)

@@ -37,6 +37,7 @@ _ENVIRONMENT = {
     "OM_PRESET": "Preset to use: default, zora, lango, duet, pi, coding or mastra.",
     "OM_CONFIG": "Configuration file. Default: config.toml in the user's configuration folder.",
     "OM_COUNTER": "Token counter. Default: o200k-approx.",
+    "OM_AUTHOR": "Name to store with what you write. Default: your login name.",
     "OM_WAIT": "Seconds to wait for another process that is writing. Default: 10.",
     "OM_CONTEXT_BUDGET": "Tokens of a context pack. Default: 20000.",
     "OM_PAGER, PAGER": "Program that shows long output on a terminal; empty for none. Default: less.",

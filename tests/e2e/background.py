@@ -48,7 +48,7 @@ def at_work(om: Om) -> list[int]:
 
 def running(om: Om) -> list[int]:
     """All programs that see this store in their environment, also those that have not come to say anything yet."""
-    found, seen = list[int](), f"OM_DB={om.db}".encode()
+    found, seen = list[int](), f"OM_DB={om.place}".encode()
     for process in Path("/proc").glob("[0-9]*"):  # none where the system has no such folder
         with suppress(OSError):
             if seen in (process / "environ").read_bytes().split(b"\0"):

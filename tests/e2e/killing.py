@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import Om
+from tests.e2e.contents import users
 
 
 @dataclass(slots=True)
@@ -42,8 +43,8 @@ class Killing:
 
     @staticmethod
     def _opened(om: Om, code: Callable[[], int | None]) -> float:
-        """Waits until a log is beside the store, which is there while the store is open; gives the time."""
+        """Waits until the store is open: a file has its log beside it then; gives the time."""
         log = om.db.with_name(f"{om.db.name}-wal")
-        while not log.exists() and code() is None:
+        while not (users(om.url) if om.url else log.exists()) and code() is None:
             time.sleep(0.0002)
         return time.monotonic()

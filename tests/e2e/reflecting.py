@@ -9,7 +9,6 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from omcli.memory.observation import Observation
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.scripts import Script, script
 from tests.e2e.transcripts import Talk
@@ -23,7 +22,7 @@ NOW = ("--now", "2026-03-02T12:00:00Z")
 def kept(om: Om, *rows: Observation) -> None:
     """Puts rows into the store as they are, and their sessions."""
     om.db.parent.mkdir(exist_ok=True)
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         for name in dict.fromkeys(row.session for row in rows if row.session):
             store.messages.append(session(name), [], counter="words", now=AT)
         for row in rows:

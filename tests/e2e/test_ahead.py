@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Om
-from tests.e2e.contents import assert_covered_once, number_of
+from tests.e2e.contents import assert_covered_once, copy, number_of, stored
 from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows, said_by_model, script
 from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.test_tick import NOTHING, asking
@@ -207,13 +207,13 @@ def test_an_undone_forgetting_lets_what_was_observed_ahead_be_written_down(om: O
 def test_what_was_observed_ahead_is_deleted_for_good_with_its_block(om: Om, *, later: bool) -> None:
     """D6, C20: nothing of it is in the store's files; its messages wait, and are observed again."""
     harbour(om)
-    assert CODE.encode() in om.db.read_bytes() + om.db.with_name(f"{om.db.name}-wal").read_bytes()
+    assert CODE.encode() in stored(om.place)
     if later:
         om("forget", "--match", CODE)
         om("prune", "--hard", "--yes")
     else:
         om("forget", "--match", CODE, "--hard", "--yes")
-    assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+    assert CODE.encode() not in stored(om.place)
     assert (blocks(om), pending(om)) == ((0, 0), 1)
 
 
@@ -229,7 +229,7 @@ def test_what_is_said_of_a_message_that_was_deleted_while_a_model_thought_is_not
     told = ticking.communicate()[1].decode()
     assert (ticking.returncode, "were forgotten" in told) == (75, True)
     assert blocks(om) == (0, 0)
-    assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+    assert CODE.encode() not in stored(om.place)
 
 
 def test_what_a_block_made_of_a_forgotten_row_is_told_of_and_goes_where_that_is_asked(om: Om) -> None:
@@ -266,7 +266,7 @@ def test_observing_by_hand_takes_blocks_first_and_asks_only_about_the_rest(om: O
     assert [told(shown) for shown in model.transcripts] == [["0", "1"], ["2", "3"], ["4"]]
     assert "5 observations" in run.stderr
     assert (blocks(om), pending(om), len(rows(om))) == ((0, 0), 0, 5)
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_an_agent_that_observes_for_itself_makes_blocks_superfluous(om: Om) -> None:
@@ -285,7 +285,7 @@ def test_an_agent_that_observes_for_itself_makes_blocks_superfluous(om: Om) -> N
     assert len(model.asked) == 2
     numbers = [re.findall(r"s ([0-9]) how", row["text"])[0] for row in rows(om)]
     assert numbers == [str(number) for number in range(6 - len(numbers), 6)]
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_reflecting_while_blocks_are_pending_leaves_them(om: Om) -> None:
@@ -396,7 +396,9 @@ def test_a_tick_that_is_killed_while_a_model_thinks_ahead_leaves_nothing_but_wha
 
 
 @pytest.mark.parametrize("name", ["tick", "observe"])
-def test_a_run_that_is_killed_while_it_activates_blocks_is_gone_on_with(om: Om, name: str) -> None:
+def test_a_run_that_is_killed_while_it_activates_blocks_is_gone_on_with(
+    om: Om, name: str, new_om: Callable[[], Om]
+) -> None:
     """F22, F25, T75: kill -9 between two blocks; each is written down once, and nobody is asked again."""
     model, sizes = always(om, "echo"), [30] * 30
     made = {"OM_COUNTER": "chars-4", "OM_OBSERVE_TOKENS": "100000", "OM_OBSERVE_PRECOMPUTE": "30"}
@@ -406,22 +408,22 @@ def test_a_run_that_is_killed_while_it_activates_blocks_is_gone_on_with(om: Om, 
     assert (len(model.asked), blocks(om)) == (30, (30, 30))
     arguments: list[str | Path] = ["tick"] if name == "tick" else ["observe", path]
     env = made | {"OM_OBSERVE_TOKENS": "1"}
-    copy = om.folder / "copy.db"
-    shutil.copy(om.db, copy)
+    made_ready = new_om().place
+    copy(om.place, made_ready)
     left = 0
     while left in (0, 30):  # killed too late, or too early
-        shutil.copy(copy, om.db)
+        copy(made_ready, om.place)
         process = om.start(*arguments, "--model", model.model, env=env)
-        while number_of(om.db, "blocks") == 30 and process.poll() is None:
+        while number_of(om.place, "blocks") == 30 and process.poll() is None:
             pass
         process.kill()
         process.communicate()
-        left = number_of(om.db, "blocks")
-    with closing(Watcher(om.db)) as watcher:
+        left = number_of(om.place, "blocks")
+    with closing(Watcher(om.place)) as watcher:
         watcher.look()
         om(*arguments, "--model", model.model, env=env, code=None)
         watcher.look()
         assert watcher.untold() == []
     assert (len(model.asked), pending(om), len(rows(om))) == (30, 0, 30)
     assert len({row["text"] for row in rows(om)}) == 30
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)

@@ -209,7 +209,7 @@ class TestWithoutAnAnswer:
 
     def test_without_a_store_no_file_is_created(self, om: Om) -> None:
         om("ask", "zeppelin", code=1)
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_a_failing_model_ends_with_69_and_the_results(self, told: Om) -> None:
         """Invariant 16: the call is in the ledger, and nothing else is changed."""

@@ -39,7 +39,7 @@ def test_a_worker_observes_what_a_caller_has_kept(om: Om) -> None:
     wait_for_workers(om, 1)
     assert (pending(om), codes(om), len(model.asked)) == (0, [0], 1)
     assert {row["source"] for row in rows(om)} >= {"model"}
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_a_caller_does_not_wait_for_the_model_nor_does_who_reads_what_it_prints(om: Om) -> None:
@@ -93,7 +93,7 @@ def test_nobody_is_started_where_a_worker_is_at_it(om: Om) -> None:
     model.answers()
     wait_for_workers(om, 1)
     assert (pending(om), len(begun(om)), len(model.asked)) == (0, 1, 2)
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_nobody_is_started_where_nothing_is_due(om: Om) -> None:
@@ -130,7 +130,7 @@ def test_a_worker_reflects_as_well_where_that_is_due(om: Om) -> None:
     wait_for_workers(om, 1)
     assert [ask["name"] for ask in model.asked][:2] == ["observations", "reflection"]
     assert "reflection" in {row["kind"] for row in rows(om)}
-    assert number_of(om.db, "leases") == 0
+    assert number_of(om.place, "leases") == 0
 
 
 def test_a_worker_goes_by_the_settings_of_its_caller(om: Om) -> None:
@@ -154,7 +154,7 @@ def test_a_worker_goes_by_the_settings_of_its_caller(om: Om) -> None:
     assert {row["counter"] for row in found} == {"chars-4"}
     assert not any("unverified" in row.get("tags", ()) for row in found), "--verify was passed on"
     assert len(model.asked) > 1, "three messages at once"
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_a_session_may_be_called_anything(om: Om) -> None:
@@ -281,7 +281,7 @@ def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> No
     model.answers()
     wait_for_workers(om, 1)
     assert pending(om) in (0, 1)  # the one message alone is not due
-    assert number_of(om.db, "leases") == 0
+    assert number_of(om.place, "leases") == 0
 
 
 def test_under_pi_nothing_is_done_but_compacting(om: Om) -> None:
@@ -321,7 +321,7 @@ def test_a_model_that_fails_is_told_by_the_status(om: Om) -> None:
     assert pending(om) == 0
     assert om("status", "--json").document["errors"] == []
     assert "a worker did what was due" in om("status").stdout
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_a_key_that_is_missing_is_a_warning_and_told_by_the_status(om: Om) -> None:
@@ -419,4 +419,4 @@ def test_the_log_is_for_its_owner_and_stays_small(om: Om) -> None:
     wait_for_workers(om, 1)
     assert log.stat().st_size < 2_000
     assert log.with_name("background.log.1").stat().st_size == 1_400_000
-    assert [line["store"] for line in told(om)] == [str(om.db)] * 2
+    assert [line["store"] for line in told(om)] == [str(om.place)] * 2

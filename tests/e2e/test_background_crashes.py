@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.ports import Lane
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import EAGER, at_work, begun, codes, is_any_left, stop, wait_for_workers, wait_until
-from tests.e2e.contents import assert_covered_once, contents, is_writable, number_of
+from tests.e2e.contents import assert_covered_once, beside, contents, is_writable, number_of
 from tests.e2e.scripts import UNTIL, always, pending, rows, script
 from tests.e2e.transcripts import Talk, tide_story
 from tests.soak import first_only
@@ -53,7 +52,7 @@ def ended(process: subprocess.Popen[bytes]) -> int:
 
 def assert_free(om: Om, *sessions: str) -> None:
     """No lane is held by anybody."""
-    with SqliteStore.open(om.db, wait=0) as store:
+    with om.open(wait=0) as store:
         for session in sessions:
             for lane in (Lane.WORK, Lane.OBSERVE, Lane.REFLECT):
                 store.leases.claim(session, lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
@@ -64,7 +63,7 @@ def undisturbed(new_om: Callable[[], Om]) -> dict[str, list[tuple[object, ...]]]
     """What the whole conversation leaves where nobody disturbs it."""
     om = new_om()
     om("observe", "-q", "--now", NOW, om.write("t.jsonl", buoys(60).text()), "--model", always(om, "echo").model)
-    return contents(om.db)
+    return contents(om.place)
 
 
 # Kills
@@ -102,14 +101,14 @@ def test_callers_and_workers_that_are_killed_anywhere_lose_and_double_nothing(
     assert ended(starting(om, om.write("t.jsonl", buoys(60).text()), model.model)) == 0
     wait_for_workers(om, before + 1)
     assert pending(om) == 0
-    assert_covered_once(om.db)
-    left = contents(om.db)
+    assert_covered_once(om.place)
+    left = contents(om.place)
     assert left["messages"] == undisturbed["messages"]
     assert left["identities"] == undisturbed["identities"]
     texts = [row["text"] for row in rows(om)]
     assert len(texts) == len(set(texts)) == 60
     assert_free(om, "buoys")
-    assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+    assert beside(om.place) == []
 
 
 def open_by(pid: int) -> dict[int, str]:
@@ -141,7 +140,7 @@ class TestAtWork:
             streams = open_by(worker)
             assert streams[0] == os.devnull
             assert streams[1] == streams[2] == str(om.home / ".local/state/om/background.log")
-            own = (str(om.db), str(om.home))
+            own = (str(om.db), str(om.home), *(["socket:"] if om.url else []))
             # What its model was asked may not be closed yet.
             wait_until(lambda: all(name.startswith(own) for at, name in open_by(worker).items() if at > 2))
 
@@ -153,16 +152,16 @@ class TestAtWork:
         assert ended(starting(om, om.write("t.jsonl", buoys(7).text()), quick.model)) == 0
         wait_for_workers(om, 2)
         assert (pending(om), codes(om), len(quick.asked)) == (0, [0], 1)
-        assert_covered_once(om.db)
-        assert number_of(om.db, "leases") == 0
+        assert_covered_once(om.place)
+        assert number_of(om.place, "leases") == 0
 
     def test_one_that_is_asked_to_end_gives_everything_back(self, om: Om, worker: int) -> None:
         """F93, F23: at once, with 143, and its lane is free."""
         os.kill(worker, signal.SIGTERM)
         wait_for_workers(om, 1)
-        assert (codes(om), number_of(om.db, "leases")) == ([143], 0)
+        assert (codes(om), number_of(om.place, "leases")) == ([143], 0)
         om("observe", "-q", om.folder / "t.jsonl", "--observer", "rules")
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_who_comes_second_leaves(self, om: Om, worker: int) -> None:
         """F21, T75: quietly and without a model call; its messages are kept. Another session is not kept waiting."""
@@ -184,7 +183,7 @@ class TestAtWork:
         host = os.uname().nodename
         quick = always(om, "echo", name="quick.json")
         for number, owner in enumerate((f"{host}:{os.getpid()}:1", f"{host}:4194305:77")):
-            with SqliteStore.open(om.db, wait=0) as store:
+            with om.open(wait=0) as store:
                 store.leases.claim("buoys", Lane.OBSERVE, owner=owner, now=NOW, expires_at=LATER)
             if sys.platform != "linux" and not number:
                 continue  # where nobody tells when a program began
@@ -192,7 +191,7 @@ class TestAtWork:
             assert ended(starting(om, om.write("t.jsonl", buoys(8 + number).text()), quick.model)) == 0
             wait_for_workers(om, before + 1)
             assert pending(om) == 0
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
 
 class TestHung:
@@ -217,15 +216,15 @@ class TestHung:
             om(*command, "--now", self.OVER, env=EAGER)
             wait_until(lambda: codes(om))
             assert (codes(om), pending(om)) == ([0], 0)
-            before = contents(om.db)
+            before = contents(om.place)
             slow.answers()
         finally:
             os.kill(hung, signal.SIGCONT)
         wait_for_workers(om, 2)
-        after = contents(om.db)
+        after = contents(om.place)
         assert len(after.pop("calls")) > len(before.pop("calls")), "what it has cost"
         assert after == before
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
         texts = [row["text"] for row in rows(om)]
         assert len(texts) == len(set(texts)) == 6
         assert_free(om, "buoys")
@@ -248,11 +247,11 @@ class TestHung:
                 while running_on := set(at_work(om)) - set(stopped):
                     with suppress(ProcessLookupError):
                         stop(worker := running_on.pop())
-                        if is_writable(om.db):
+                        if is_writable(om.place):
                             stopped += {worker} & set(at_work(om))
                         else:  # nobody can write while it does
                             os.kill(worker, signal.SIGCONT)
-                            wait_until(lambda: is_writable(om.db))
+                            wait_until(lambda: is_writable(om.place))
             quick = always(om, "echo", name="quick.json")
             last = ("--now", "2026-04-01", transcript, "--model", quick.model)
             om("observe", "--background", *last, env=EAGER)
@@ -264,7 +263,7 @@ class TestHung:
         wait_for_workers(om, 0)
         assert [row["text"] for row in rows(om)] == before
         assert len(set(before)) == len(before) == 2 * number
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
         assert_free(om, "buoys")
 
 
@@ -280,7 +279,7 @@ def test_no_child_of_a_worker_survives_it(om: Om, number: signal.Signals) -> Non
     wait_for_workers(om, 1)
     wait_until(lambda: not is_any_left(group))
     om("observe", "-q", om.folder / "t.jsonl", "--observer", "rules")
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 # Races
@@ -300,7 +299,7 @@ def test_eight_callers_on_one_growing_session_strand_nothing(om: Om, groups: int
     assert set(codes(om)) <= {0, 1, 75}
     texts = [row["text"] for row in rows(om)]
     assert len(texts) == len(set(texts)) == 8 * groups
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
     assert_free(om, "buoys")
 
 
@@ -316,7 +315,7 @@ def test_eight_callers_on_eight_sessions_do_not_get_in_each_other_s_way(om: Om) 
     wait_for_workers(om, 8)
     assert (codes(om), pending(om)) == ([0] * 8, 0)
     assert len({row["text"] for row in rows(om)}) == len(rows(om)) == 40
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_what_comes_while_somebody_works_by_hand_is_waited_for(om: Om) -> None:
@@ -333,4 +332,4 @@ def test_what_comes_while_somebody_works_by_hand_is_waited_for(om: Om) -> None:
     assert codes(om) in ([0], [1]), "who works by hand may have had a look after that, and left nothing"
     assert len(rows(om)) == 5
     assert json.dumps(rows(om)).count("buoy 4 of") == 1
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)

@@ -31,12 +31,12 @@ def test_a_turn_more_is_taken_in_as_a_turn(om: Om) -> None:
 
 
 def test_a_made_store_has_the_rows_that_were_asked_for(om: Om) -> None:
-    om.db.parent.mkdir()
-    stores.fill(om.db, 1000)
-    status = om("status", "--json").document
+    file = om.folder / "memory.db"
+    stores.fill(file, 1000)
+    status = om("status", "--json", "--db", file).document
     assert (status["observations"], status["pending"]) == (1000, 0)
-    assert len(om("log", "--session", stores.SESSION).stdout.splitlines()) == 100
-    pack = om("context", "--session", stores.SESSION, "--json").document
+    assert len(om("log", "--session", stores.SESSION, "--db", file).stdout.splitlines()) == 100
+    pack = om("context", "--session", stores.SESSION, "--json", "--db", file).document
     assert pack["observations"]
     assert pack["cross"]
     assert pack["messages"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -13,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from tests.conftest import Om
 from tests.e2e.background import wait_until
+from tests.e2e.contents import stored
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story, with_remarks
 
@@ -46,7 +45,7 @@ def kept(om: Om, talk: Talk, *options: str) -> None:
 
 def stored_messages(om: Om, session: str = SESSION) -> list[Any]:
     """Every message of a session, with all that is known of it."""
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         return list(store.messages.tail(session, max_tokens=1 << 40))
 
 
@@ -72,12 +71,13 @@ class TestApart:
     def test_nothing_of_the_store_is_read_or_written(self, om: Om) -> None:
         """S0.6, F53: the store is as it was, to the byte, and what is in it stands in no pack; nothing is made."""
         om("compact", stdin=story().text())
+        assert not om.has_store
         assert not om.db.parent.exists()
         om("observe", "-q", stdin=Talk(session="other").user("Always run make lint before you push.").text())
         om("observe", "-q", stdin=Talk().user("We decided to draw the moon in grey.").text())
-        before = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in om.db.parent.iterdir()}
+        before = stored(om.place)
         printed = om("compact", stdin=story().text()).stdout
-        assert {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in om.db.parent.iterdir()} == before
+        assert stored(om.place) == before
         assert "make lint" not in printed
         assert "moon" not in printed
         assert "om log" not in printed, "there is nothing to look up"
@@ -92,6 +92,7 @@ class TestApart:
             assert "Always use metric units." in run.stdout
             assert run.stderr.startswith("om: disabled by OM_DISABLED: no model is asked\n")
         assert model.asked == []
+        assert not om.has_store
         assert not om.db.parent.exists()
 
     @pytest.mark.parametrize("to", SHAPES)
@@ -425,7 +426,7 @@ class TestSession:
         om("compact", "--session", SESSION, "--budget", "1500")
         assert om(*block).stdout == memory
         assert om("log", "--jsonl").stdout != sight
-        with SqliteStore.open(om.db, wait=1) as store:
+        with om.open() as store:
             [done] = store.operations.history()
             assert (done.verb, done.scope.session) == ("compact", SESSION)
             assert done.hidden > 0
@@ -470,7 +471,7 @@ class TestSession:
         run = om("compact", "--session", "nobody", "--to", "pi", code=66)
         assert json.loads(run.stdout) == {"replace": False, "reason": "unknown-session"}
         assert "unknown session `nobody`" in run.stderr
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_a_dry_run_changes_nothing(self, om: Om) -> None:
         om("observe", "-q", om.write("t.jsonl", long_talk(SESSION, 200).text()))

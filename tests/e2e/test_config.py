@@ -177,14 +177,14 @@ def test_a_project_cannot_send_memory_elsewhere(om: Om) -> None:
     """F94: warned of by file and key, and --strict refuses."""
     project = om.write(".om.toml", 'db = "theirs.db"\n[observer]\nbase_url = "http://theirs"\nprovider = "command"\n')
     run = om("config", "--json")
-    assert run.document["settings"]["db"] == str(om.db)
+    assert run.document["settings"]["db"] == str(om.place)
     assert run.document["settings"]["observer.base_url"] is None
     assert run.document["settings"]["observer.provider"] is None
     assert [line.split("`")[1] for line in run.stderr.splitlines()] == ["db", "observer.base_url", "observer.provider"]
     assert [line.split(": ")[2] for line in run.stderr.splitlines()] == [f"{project}:{n}" for n in (1, 3, 4)]
     assert om("observe", "--strict", stdin=tide_story().text(), code=78).stdout == ""
     om("observe", stdin=tide_story().text())
-    assert om.db.exists()
+    assert om.has_store
     assert not (om.folder / "theirs.db").exists()
 
 
@@ -318,9 +318,9 @@ def test_memory_can_be_switched_off_in_a_file(om: Om) -> None:
     project = om.write(".om.toml", "enabled = false")
     run = om("observe", stdin=tide_story().text())
     assert f"disabled by {project}" in run.stderr
-    assert not om.db.exists()
+    assert not om.has_store
     om("observe", stdin=tide_story().text(), env={"OM_ENABLED": "1"})
-    assert om.db.exists()
+    assert om.has_store
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_whoever_writes_says_what_switched_it_off(om: Om, command: str) -> None:
     assert "disabled by OM_DISABLED: " in om(*command.split(), stdin="{}", env={"OM_DISABLED": "1"}, code=code).stderr
     project = om.write(".om.toml", "enabled = false")
     assert f"disabled by {project}: " in om(*command.split(), stdin="{}", code=code).stderr
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 @pytest.mark.parametrize(
@@ -579,7 +579,14 @@ def test_comments_and_order_stay(om: Om) -> None:
 
 
 @pytest.mark.parametrize(
-    "db", [":memory:", "file:x?mode=memory", "postgres://u:secret@host/x", "~nobody-of-this-name/x"]
+    "db",
+    [
+        ":memory:",
+        "file:x?mode=memory",
+        "postgres://u:secret@host:x/x",
+        "mysql://u:secret@host/x",
+        "~nobody-of-this-name/x",
+    ],
 )
 def test_a_store_in_a_file_s_settings_is_a_file(om: Om, db: str) -> None:
     users_file(om, f"db = {db!r}\n")
@@ -599,7 +606,8 @@ def test_a_store_in_a_file_s_settings_is_a_file(om: Om, db: str) -> None:
         (["set", "context.budget"], 2, "wrong number of arguments for `om config set`"),
         (["show", "context.budget"], 2, "wrong number of arguments for `om config show`"),
         (["set", "observer.provider", "openai", "--local"], 2, "a project's file may not set `observer.provider`"),
-        (["set", "db", "postgres://u:secret@host/x"], 2, "`db` must be the path of a file"),
+        (["set", "db", "mysql://u:secret@host/x"], 2, "`db` must be the path of a file, or postgresql://"),
+        (["set", "db", "postgres://u:secret@host:x/x"], 2, "`db` is not a URL like postgresql://user@host/database"),
         (["edit"], 2, "no editor is set"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -11,6 +11,7 @@ import pytest
 
 from omcli.tokenizers import counter
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 OTHER = "5d0c6e0a-0000-4000-8000-00000000000b"
@@ -99,16 +100,17 @@ def test_a_date_that_a_row_speaks_of_stands_beside_it(om: Om, budget: str) -> No
 def test_nothing_stored_prints_nothing(om: Om) -> None:
     """T59: an empty output, not a bare heading."""
     assert om("context").stdout == ""
-    assert not om.db.exists(), "asking makes no store"
+    assert not om.has_store, "asking makes no store"
 
 
+@pytest.mark.file_store("its permissions")
 def test_context_reads_a_store_that_cannot_be_written(om: Om) -> None:
     """F51, S0.19: its bytes stay as they are."""
     observe(om, tide_story())
     om.db.chmod(stat.S_IRUSR)
-    before = om.db.read_bytes()
+    before = stored(om.place)
     assert om("context").stdout
-    assert om.db.read_bytes() == before
+    assert stored(om.place) == before
 
 
 def test_the_session_is_the_one_named_or_the_current_one_or_the_last_one_here_or_the_last_one(om: Om) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from omcli.tokenizers import counter
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.transcripts import Talk
 from tests.strategies import examples
 
@@ -143,12 +144,12 @@ class TestOtherwiseAsBefore:
 
     def test_nothing_stored_prints_nothing(self, om: Om) -> None:
         assert om("context", "--for", "lost events").stdout == ""
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_the_store_is_only_read(self, told: Om) -> None:
-        before = told.db.read_bytes()
+        before = stored(told.place)
         assert "outbox" in packed(told, "--for", "outbox events")
-        assert told.db.read_bytes() == before
+        assert stored(told.place) == before
 
     def test_a_pack_for_a_task_is_not_frozen(self, told: Om) -> None:
         """T62: as with --refresh; without a match it is the frozen one."""

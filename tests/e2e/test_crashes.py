@@ -6,11 +6,10 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -19,10 +18,20 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.ports import Lane
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import wait_until
-from tests.e2e.contents import Contents, assert_covered_once, contents, is_writable, number_of, phase
+from tests.e2e.contents import (
+    Contents,
+    assert_covered_once,
+    beside,
+    contents,
+    held,
+    is_writable,
+    number_of,
+    phase,
+    remove,
+    users,
+)
 from tests.e2e.scripts import UNTIL, always
 from tests.e2e.transcripts import Talk, long_talk, tide_story
 from tests.soak import first_only
@@ -54,7 +63,7 @@ def undisturbed(new_om: Callable[[], Om]) -> Undisturbed:
     while process.poll() is None:
         largest = max(largest, size(om))
     assert process.communicate()[1] == b""
-    return Undisturbed(command=command, size=largest, left=contents(om.db))
+    return Undisturbed(command=command, size=largest, left=contents(om.place))
 
 
 def size(om: Om) -> int:
@@ -84,7 +93,7 @@ def is_of(om: Om, *, least: float) -> bool:
 
 def has_any(om: Om, *, table: str) -> bool:
     """Whether there is a row in a table."""
-    return om.db.exists() and number_of(om.db, table) > 0
+    return om.has_store and number_of(om.place, table) > 0
 
 
 @pytest.mark.parametrize("kills", first_only([2, *range(10, 16)]))
@@ -106,14 +115,14 @@ def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
             when, after = partial(has_any, table=chance.choice(["messages", "cursors"])), 0
         if not killed(om, undisturbed.command, when=when, after=after):
             continue  # it was quicker
-        phases.append(phase(om.db))
+        phases.append(phase(om.place))
         if chance.random() < 0.3:
             killed(om, undisturbed.command, after=chance.random())
         om(*undisturbed.command)
-        assert contents(om.db) == undisturbed.left, f"killed at {when}, {phases[-1]}"
-        assert_covered_once(om.db)
-        assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
-        with SqliteStore.open(om.db, wait=0) as store:
+        assert contents(om.place) == undisturbed.left, f"killed at {when}, {phases[-1]}"
+        assert_covered_once(om.place)
+        assert beside(om.place) == []
+        with om.open(wait=0) as store:
             for session in "ab":
                 store.leases.claim(session, Lane.OBSERVE, owner="somebody:1:1", now=LATER, expires_at=LATER)
 
@@ -137,8 +146,8 @@ def test_eight_runs_on_one_session_lose_and_double_nothing(new_om: Callable[[], 
     new = [json.loads(stdout)["files"][0]["new_messages"] for (stdout, _), _ in ended]
     assert sum(new) == 600, f"every message is new exactly once: {new}"
     together("observe", "-q", "--now", NOW, whole)
-    assert_covered_once(together.db)
-    left, expected = contents(together.db), contents(alone.db)
+    assert_covered_once(together.place)
+    left, expected = contents(together.place), contents(alone.place)
     # Where one run had observed a half before another brought the rest, the batches end elsewhere.
     assert {table: left[table] for table in ("messages", "identities", "cursors")} == {
         table: expected[table] for table in ("messages", "identities", "cursors")
@@ -155,7 +164,7 @@ def test_eight_runs_on_eight_sessions_do_not_get_in_each_other_s_way(new_om: Cal
         _, stderr = process.communicate(timeout=120)
         assert (process.returncode, stderr) == (0, b"")
     alone("observe", "-q", *paths)
-    assert_covered_once(together.db)
+    assert_covered_once(together.place)
     for name in names:
         of_session = ("log", "--jsonl", "--session", name)
         told = [
@@ -193,7 +202,7 @@ def test_eight_conversations_that_begin_alike_stay_apart_also_when_they_come_at_
         assert [row["messages"] for row in om("sessions", "--jsonl").lines] == [3] * 8
         again = om("observe", "--json", *paths).document["files"]
         assert [report["new_messages"] for report in again] == [0] * 8
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
 
 class TestAtWork:
@@ -222,10 +231,10 @@ class TestAtWork:
         _, stderr = thinking.communicate(timeout=120)
         assert (thinking.returncode, stderr) == (0, b"")
         om("observe", "-q", "--now", NOW, path)
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
         doors = [row["text"] for row in om("log", "--jsonl").lines if "door" in row["text"]]
         assert len(doors) == len(set(doors)) == 7
-        assert number_of(om.db, "messages") == 607
+        assert number_of(om.place, "messages") == 607
 
     def test_a_run_killed_at_work_holds_up_nobody_however_far_off_the_end_of_its_lease_is(
         self, om: Om, thinking: subprocess.Popen[bytes]
@@ -235,24 +244,22 @@ class TestAtWork:
         thinking.kill()
         thinking.wait()
         om("observe", "-q", "--now", "2025-02-10T12:00:00Z", om.folder / "slow.jsonl")
-        assert_covered_once(om.db)
-        assert number_of(om.db, "leases") == 0
+        assert_covered_once(om.place)
+        assert number_of(om.place, "leases") == 0
 
     def test_a_run_that_is_ended_while_it_waits_to_write_gives_its_lane_back(
         self, om: Om, thinking: subprocess.Popen[bytes]
     ) -> None:
         """F23, F93: also where it gets the write lock between the signal and its end."""
-        with closing(sqlite3.connect(om.db, isolation_level=None)) as holder:
-            holder.execute("BEGIN IMMEDIATE")
+        with held(om.place):
             thinking.send_signal(signal.SIGCONT)
             time.sleep(1)  # by now it waits
             thinking.send_signal(signal.SIGTERM)
             time.sleep(0.2)
-            holder.rollback()
         assert (thinking.communicate(timeout=120), thinking.returncode) == ((b"", b""), 143)
-        assert number_of(om.db, "leases") == 0
+        assert number_of(om.place, "leases") == 0
         om("observe", "-q", "--now", NOW, om.folder / "slow.jsonl")
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
 
 def test_a_result_that_comes_too_late_is_not_written_over_a_newer_one(om: Om) -> None:
@@ -262,13 +269,13 @@ def test_a_result_that_comes_too_late_is_not_written_over_a_newer_one(om: Om) ->
     late = om.start("observe", "-q", "--now", NOW, path, "--model", slow.model)
     wait_until(lambda: slow.asked)
     om("observe", "-q", "--now", "2026-02-10T12:10:01Z", path)
-    before = contents(om.db)
-    assert_covered_once(om.db)
+    before = contents(om.place)
+    assert_covered_once(om.place)
     slow.answers()
     _, stderr = late.communicate(timeout=120)
     assert late.returncode == 75, stderr
     assert b"was worked on by another process meanwhile\nhint: nothing was lost" in stderr
-    after = contents(om.db)
+    after = contents(om.place)
     assert len(after.pop("calls")) == 1, "which has cost what it has cost"
     assert after == {table: rows for table, rows in before.items() if table != "calls"}
 
@@ -277,27 +284,27 @@ def test_a_result_that_comes_too_late_is_not_written_over_a_newer_one(om: Om) ->
 def test_who_waits_to_write_can_be_ended(om: Om, number: signal.Signals, code: int) -> None:
     """F93, T67: at once, however long it would wait, and it still waits that long for the lock otherwise."""
     om("note", "The store is there.")
-    with closing(sqlite3.connect(om.db, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
+    with held(om.place):
         processes = [om.start("note", f"note {number}", "--wait", "600") for number in range(2)]
-        wait_until(lambda: all(has_open(process, om.db) for process in processes))
+        wait_until(lambda: all(has_open(om, process) for process in processes))
         time.sleep(0.5)  # by now they wait
         processes[0].send_signal(number)
         assert (processes[0].communicate(timeout=120), processes[0].returncode) == ((b"", b""), code)
         time.sleep(0.5)
-        holder.rollback()
-        processes[1].communicate(timeout=120)
+    processes[1].communicate(timeout=120)
     assert processes[1].returncode == 0
-    assert number_of(om.db, "observations") == 2
+    assert number_of(om.place, "observations") == 2
 
 
-def has_open(process: subprocess.Popen[bytes], path: Path) -> bool:
-    """Whether a process has opened a file; where that is not told, a few seconds are enough."""
+def has_open(om: Om, process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has opened the store; where that is not told, a few seconds are enough."""
+    if om.url is not None:
+        return users(om.url) == 3  # both processes and who holds the lock
     files = Path(f"/proc/{process.pid}/fd")
     if not files.exists():
         time.sleep(2)
         return True
-    return any(file.is_symlink() and file.resolve() == path for file in files.iterdir())
+    return any(file.is_symlink() and file.resolve() == om.db for file in files.iterdir())
 
 
 def stopped_at_work(om: Om, transcript: Path) -> subprocess.Popen[bytes]:
@@ -305,12 +312,12 @@ def stopped_at_work(om: Om, transcript: Path) -> subprocess.Popen[bytes]:
     for _ in range(20):
         process = om.start("observe", "-q", "--now", NOW, transcript)
         while process.poll() is None:
-            if om.db.exists() and number_of(om.db, "leases"):
+            if om.has_store and number_of(om.place, "leases"):
                 process.send_signal(signal.SIGSTOP)
                 os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-                if is_writable(om.db) and number_of(om.db, "leases"):
+                if is_writable(om.place) and number_of(om.place, "leases"):
                     return process
                 process.send_signal(signal.SIGCONT)
         process.communicate()
-        om.db.unlink()  # it was done before anybody looked
+        remove(om.place)  # it was done before anybody looked
     raise AssertionError("was never seen at work")

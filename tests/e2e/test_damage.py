@@ -20,6 +20,8 @@ from tests.e2e import without_links
 from tests.e2e.background import wait_until
 from tests.e2e.transcripts import Talk, tide_story
 
+pytestmark = pytest.mark.file_store("damage")
+
 PAGE = 4096
 
 

@@ -15,6 +15,8 @@ from tests.e2e.transcripts import Talk, long_talk, tide_story
 from tests.integration.sqlite.running import heed_permissions
 from tests.soak import more_in_soak
 
+pytestmark = pytest.mark.file_store("disks")
+
 NOW = "2026-02-10T12:00:00Z"
 """Pinned: two stores are then the same to the instant."""
 
@@ -28,7 +30,7 @@ def complete(new_om: Callable[[], Om]) -> tuple[list[str], Contents]:
     ]
     command = ["observe", "-q", "--now", NOW, *map(str, paths)]
     om(*command)
-    return command, contents(om.db)
+    return command, contents(om.place)
 
 
 def is_told_in_one_line(stderr: str) -> bool:
@@ -45,12 +47,12 @@ def test_a_store_that_may_not_grow_is_whole_and_the_next_run_completes_it(
     limited = run_in(om, f"ulimit -f {kilobytes}; exec {{om}} {' '.join(command)}")
     assert limited.returncode == 74, limited.stderr
     assert is_told_in_one_line(limited.stderr), limited.stderr
-    with opened(om.db) as connection:
+    with opened(om.place) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert om("log").stderr == ""
     om(*command)
-    assert contents(om.db) == expected
-    assert_covered_once(om.db)
+    assert contents(om.place) == expected
+    assert_covered_once(om.place)
     assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
 
 

@@ -8,7 +8,6 @@ import shlex
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from omcli.clients.entries import hook_entries
 from omcli.clients.log import RETIRED, HookRun, append
 from omcli.doctor.store import file_system
 from omcli.memory.ports import Lane
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
+from tests.e2e.contents import connected, make_newer, stored
 from tests.e2e.opencode import database, put
 from tests.e2e.scripts import always
 from tests.e2e.terminals import on_terminal
@@ -81,7 +80,7 @@ def test_on_a_fresh_home_nothing_is_wrong(om: Om) -> None:
     found = doctor(om)
     assert states(found) <= {"pass", "skip"}
     assert only(found, "store")[0] == "skip"
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_each_check_is_a_line_below_its_heading(told: Om) -> None:
@@ -96,6 +95,7 @@ def test_each_check_is_a_line_below_its_heading(told: Om) -> None:
     assert max(map(len, shown.splitlines())) <= 60
 
 
+@pytest.mark.file_store("damage")
 def test_a_check_that_cannot_be_made_stops_no_other(om: Om) -> None:
     om.db.parent.mkdir()
     om.db.write_bytes(b"no store " * 1_000)
@@ -154,20 +154,20 @@ def test_variables_of_other_programs_are_listed(om: Om) -> None:
 
 
 def test_a_store_of_a_newer_om_fails_and_stays_as_it_is(told: Om) -> None:
-    with closing(sqlite3.connect(told.db)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    before = told.db.read_bytes()
+    make_newer(told.place)
+    before = stored(told.place)
     found = doctor(told, "--fix", code=1)
     state, text = only(found, "store")
     assert state == "fail"
-    assert "has schema version 99" in text
+    assert "has schema version 9999" in text
     assert "upgrade om" in text
-    assert told.db.read_bytes() == before
+    assert stored(told.place) == before
     assert told("status", "--line").stdout == "memory unavailable\n"
 
 
+@pytest.mark.file_store("damage")
 def test_damage_of_the_file_is_reported_and_no_traceback_printed(told: Om) -> None:
-    with closing(sqlite3.connect(told.db)) as connection:
+    with connected(told.place) as connection:
         (size,) = connection.execute("PRAGMA page_size").fetchone()
         (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'observations'").fetchone()
     with told.db.open("r+b") as stream:
@@ -180,7 +180,7 @@ def test_damage_of_the_file_is_reported_and_no_traceback_printed(told: Om) -> No
 
 
 def test_a_store_without_tables_is_reported(told: Om) -> None:
-    with closing(sqlite3.connect(told.db)) as connection:
+    with connected(told.place) as connection:
         for table in ("sessions", "leases", "bookmarks", "calls"):
             connection.execute(f"DROP TABLE {table}")
     found = doctor(told, code=1)
@@ -190,7 +190,7 @@ def test_a_store_without_tables_is_reported(told: Om) -> None:
 
 
 def test_a_locked_store_is_reported(told: Om) -> None:
-    with closing(sqlite3.connect(told.db)) as connection:
+    with connected(told.place) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
         connection.execute("CREATE TABLE other (a)")
@@ -198,14 +198,16 @@ def test_a_locked_store_is_reported(told: Om) -> None:
         assert told("status", "--line").stdout == "memory unavailable\n"
 
 
+@pytest.mark.file_store("damage")
 def test_what_is_no_file_cannot_be_the_store(om: Om) -> None:
     om.db.mkdir(parents=True)
     assert only(doctor(om, code=1), "store")[0] == "fail"
 
 
 @pytest.mark.parametrize("options", [(), ("--thorough",)])
+@pytest.mark.file_store("damage")
 def test_a_damaged_index_of_words_is_rebuilt(told: Om, options: tuple[str, ...]) -> None:
-    with closing(sqlite3.connect(told.db)) as connection, connection:
+    with connected(told.place) as connection:
         connection.execute("DELETE FROM message_words_idx")
     damaged = ("fail", "the index of words is damaged | `om doctor --fix` rebuilds it")
     assert only(doctor(told, *options, code=1), "index") == damaged
@@ -213,6 +215,7 @@ def test_a_damaged_index_of_words_is_rebuilt(told: Om, options: tuple[str, ...])
     assert only(doctor(told, *options), "index")[0] == "pass"
 
 
+@pytest.mark.file_store("its permissions")
 def test_files_that_others_can_read_are_made_private(told: Om) -> None:
     told.db.chmod(0o644)
     log = told.home / STATE / "hooks.log"
@@ -229,6 +232,7 @@ def test_files_that_others_can_read_are_made_private(told: Om) -> None:
     assert only(doctor(told), "permissions")[0] == "pass"
 
 
+@pytest.mark.file_store("its permissions")
 def test_what_links_lead_to_is_never_changed(told: Om) -> None:
     """It need not be of om: a file of the user that others should read, or a shared folder."""
     foreign, folder, state = told.write("public.txt", "x"), told.folder / "shared", told.home / STATE
@@ -260,12 +264,14 @@ def test_the_folder_of_the_usual_store_is_private_too(om: Om) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.file_store("its permissions")
 def test_nothing_is_mended_while_om_is_disabled(told: Om) -> None:
     told.db.chmod(0o644)
     assert only(doctor(told, "--fix", env={"OM_DISABLED": "1"}), "permissions")[0] == "warn"
     assert told.db.stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.file_store("its log")
 def test_a_long_write_ahead_log_is_shortened(told: Om) -> None:
     log = told.db.with_name(f"{told.db.name}-wal")
     log.touch(0o600)
@@ -332,7 +338,7 @@ def test_leases_of_processes_that_have_ended_are_released(told: Om) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     far = "2999-01-01T00:00:00.000Z"
-    with SqliteStore.open(told.db, wait=1) as store:
+    with told.open() as store:
         for lane, owner in ((Lane.OBSERVE, f"{os.uname().nodename}:{ended.pid}:1"), (Lane.REFLECT, "elsewhere:1:1")):
             store.leases.claim("tide", lane, owner=owner, now="2026-02-10T00:00:00.000Z", expires_at=far)
     state, text = only(doctor(told), "leases")
@@ -394,7 +400,7 @@ def test_a_file_that_was_read_at_once_is_taken_in(om: Om) -> None:
     om("observe", "-q", file)
     later = ("--now", "2099-01-01T00:00:00Z")
     assert only(doctor(om, *later), "transcripts") == ("pass", "1 file, all taken in | ")
-    with closing(sqlite3.connect(om.db)) as connection, connection:
+    with connected(om.place) as connection:
         connection.execute("UPDATE bookmarks SET terms = replace(terms, '[\"', '[\"0.0.')")
     assert only(doctor(om, *later), "transcripts")[0] == "pass", "by another version"
     file.write_text("".join([*lines, last]))
@@ -545,12 +551,12 @@ def own(om: Om, text: str) -> str:
 def test_an_installed_hook_is_fired_and_leaves_nothing(told: Om, client: str) -> None:
     """S0.35: with memory for every project, so that there is an answer to look at."""
     hooked(told, client)
-    before = told.db.read_bytes()
+    before = stored(told.place)
     state, text = only(doctor(told, env={"PYTHONPATH": str(ROOT), "OM_SCOPE": "global"}), client)
     assert state == ("warn" if client == "codex" else "pass"), text
     assert " ms; the client has not run them yet" in text
     assert not (told.home / STATE).exists()
-    assert told.db.read_bytes() == before
+    assert stored(told.place) == before
 
 
 @pytest.mark.parametrize(
@@ -569,6 +575,7 @@ def test_a_hook_that_answers_something_else_fails(om: Om, script: str, text: str
     assert "`om install claude-code`" in told
 
 
+@pytest.mark.file_store("damage")
 def test_what_a_hook_would_only_log_is_told(om: Om) -> None:
     hooked(om, "claude-code")
     om.db.parent.mkdir()

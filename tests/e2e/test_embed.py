@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
-from contextlib import closing
 from importlib.util import find_spec
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.background import wait_until
+from tests.e2e.contents import number_of
 from tests.e2e.transcripts import Talk
 from tests.fake_provider import KEY, Act, FakeModel
 
@@ -52,10 +51,7 @@ class Embedding:
 
     def count(self, table: str) -> int:
         """Rows of a table of the store."""
-        with closing(sqlite3.connect(self.om.db)) as store:
-            (number,) = store.execute(f"SELECT count(*) FROM {table}").fetchone()
-        assert isinstance(number, int)
-        return number
+        return number_of(self.om.place, table)
 
     def found(self, *arguments: str) -> list[str]:
         return [result["text"] for result in self("recall", *arguments, "--json", code=None).document["results"]]
@@ -482,7 +478,8 @@ class TestWorkers:
         """S2.30"""
         for number in range(120):
             told.om("note", f"Crate {number} stands in hall {number % 7}.")
-        processes = [told.om.start("embed", env=told.env) for _ in range(2)]
+        patient = {**told.env, "OM_WAIT": "100"}
+        processes = [told.om.start("embed", env=patient) for _ in range(2)]
         codes = [process.communicate(timeout=120) and process.returncode for process in processes]
         assert codes == [0, 0]
         assert len(told.sent) == len(set(told.sent)) == told.count("vectors")
@@ -499,7 +496,7 @@ class TestWorkers:
         told.fake.always(Act(status=400, error="no"))
         ended = told("consolidate", "--no-places", "--json", code=69)
         assert [failure["part"] for failure in ended.document["failures"]] == ["embeddings"]
-        assert "backup" in ended.document
+        assert told.om.url or "backup" in ended.document
         calls = len(told.fake.asked)
         told("consolidate", "--no-places", "--estimate")
         assert len(told.fake.asked) == calls

@@ -26,6 +26,8 @@ from tests.e2e.transcripts import PROJECT, Talk
 from tests.fakes import KEY
 from tests.soak import more_in_soak
 
+pytestmark = pytest.mark.file_store("encryption")
+
 pytest.importorskip("sqlcipher3")
 
 OTHER = "f" * 64
@@ -85,7 +87,7 @@ def test_no_word_of_an_encrypted_store_is_in_any_file(secret: Om) -> None:
 
 def test_neither_the_log_of_an_open_store_nor_a_private_copy_has_text(secret: Om) -> None:
     learn(KEY)
-    with SqliteStore.open(secret.db, wait=1) as store:
+    with secret.open() as store:
         store.sessions.status()
         secret("observe", "-q", stdin=talk(WORDS[2], WORDS[3], SESSION.replace("a", "b")))
         log = secret.db.with_name(f"{secret.db.name}-wal")
@@ -534,7 +536,7 @@ def test_a_killed_run_leaves_the_old_store_or_the_new_one(om: Om, task: str, tim
 
 def test_a_store_in_use_is_left_as_it_is(om: Om) -> None:
     om("note", "first")
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         run = om.process("store", "encrypt", "--wait", "0.2", env={"OM_KEY": KEY}, code=75)
         assert "another process uses" in run.stderr
         assert store.sessions.status().observations == 1

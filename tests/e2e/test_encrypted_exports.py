@@ -19,6 +19,7 @@ from tests.fakes import KEY
 from tests.soak import more_in_soak
 
 pytest.importorskip("sqlcipher3")
+pytestmark = pytest.mark.file_store("encryption")
 
 OTHER = "c" * 64
 WORDS = ("quokkafell", "wombatstein", "numbatgate")

@@ -78,7 +78,7 @@ class TestEstimate:
         assert om("observe", path, "--estimate", "--model", "openai/gpt-5-mini", "--json").document["estimate"]["calls"]
         assert om("tick", "--estimate", "--model", "openai/gpt-5-mini").stdout.startswith("total  0 calls")
         om("consolidate", "--no-places", "--estimate")
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_messages_that_are_observed_cost_nothing_again(self, om: Om) -> None:
         """XA3: of a file that has grown, only what is new."""

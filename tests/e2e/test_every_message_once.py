@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,8 @@ from typing import Any
 import pytest
 
 from omcli.sqlite.connection import steps
-from omcli.sqlite.dialect import prepare
 from tests.conftest import Om
-from tests.e2e.contents import assert_covered_once, number_of, opened
+from tests.e2e.contents import assert_covered_once, connected, number_of, opened
 from tests.e2e.transcripts import Talk, long_talk, tide_story
 
 WEEK = 7 * 24 * 3600
@@ -37,13 +34,13 @@ def observed(om: Om, *arguments: str | Path, stdin: str = "") -> dict[str, Any]:
 
 def kept(om: Om) -> list[str]:
     """What was said, in the order of arrival."""
-    with opened(om.db) as connection:
+    with opened(om.place) as connection:
         return [text for (text,) in connection.execute("SELECT text FROM messages ORDER BY seq")]
 
 
 def stretches(om: Om) -> list[tuple[int, int]]:
     """What the batches cover, in order: the `seq` that each follows, and its last one."""
-    with opened(om.db) as connection:
+    with opened(om.place) as connection:
         return list(connection.execute("SELECT after, through FROM batches ORDER BY number"))
 
 
@@ -80,7 +77,7 @@ class TestTheFile:
         assert (report["new_messages"], report["known_messages"]) == (2, len(left))
         assert [row["text"] for row in report["rows"]] == ["User: We decided to use PNG."]
         assert rows(om) == [*before, "User: We decided to use PNG."]
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_the_last_line_may_be_gone_also_where_messages_have_neither_ids_nor_times(self, om: Om) -> None:
         """F2, F68."""
@@ -89,7 +86,7 @@ class TestTheFile:
         report = observed(om, stdin=json.dumps(changed))
         assert (report["new_messages"], report["known_messages"]) == (1, 4)
         assert len(om("sessions", "--jsonl").lines) == 1
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_a_file_that_was_rewritten_adds_only_what_is_new(self, om: Om) -> None:
         """F2: other messages in front, and some in between."""
@@ -102,7 +99,7 @@ class TestTheFile:
         transcript.write_text(lines([first, *talk.lines[:4], second, *talk.lines[4:]]))
         assert observed(om, transcript)["new_messages"] == 2
         assert observed(om, transcript)["new_messages"] == 0
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_a_file_read_while_it_grows_gives_what_the_whole_file_does(self, new_om: Callable[[], Om]) -> None:
         """F59, F22: cut at any byte, also within a line and within a character."""
@@ -114,7 +111,7 @@ class TestTheFile:
             path = growing.write("growing.jsonl", content[:cut])
             growing("observe", "-q", path, code=None if cut < 400 else 0)
         assert kept(growing) == kept(whole)
-        assert_covered_once(growing.db)
+        assert_covered_once(growing.place)
 
     def test_a_short_session_is_stored_and_observed(self, om: Om) -> None:
         """F9: three messages are enough; so is one."""
@@ -140,7 +137,7 @@ class TestImports:
         second = observed(om, stdin=older)
         assert (first["new_messages"], second["new_messages"]) == (100, 100)
         assert len(first["rows"]) == len(second["rows"]) >= 50
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_pieces_in_any_order_and_more_than_once_add_up_to_the_whole(self, new_om: Callable[[], Om]) -> None:
         """F12, F68, T73: a new process for each, sixteen of them, some overlapping, some repeated."""
@@ -153,7 +150,7 @@ class TestImports:
         new = [observed(pieces, stdin=lines(talk.lines[begin:end]))["new_messages"] for begin, end in ends]
         assert sum(new) == 240
         assert sorted(kept(pieces)) == sorted(kept(whole))
-        assert_covered_once(pieces.db)
+        assert_covered_once(pieces.place)
         decisions = sorted(row for row in rows(pieces) if "decided" in row)
         assert decisions == sorted(row for row in rows(whole) if "decided" in row)
 
@@ -163,7 +160,7 @@ class TestImports:
         om("observe", "-q", stdin=Talk(session="other").user("Always run make lint before you push.").text())
         for begin in range(0, 120, 15):
             om("observe", "-q", stdin=lines(talk.lines[begin : begin + 15]))
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
         pack = om("context", "--session", "one", "--tail-budget", "300", "--to", "json").document
         assert ["make lint" in row["text"] for row in pack["cross"]] == [True]
         assert len(pack["observations"]) > 30
@@ -187,7 +184,7 @@ class TestImports:
         assert [report["new_messages"] for report in reports] == [200, 1, 0]
         assert sum("rule 7 of" in row for row in rows(om)) == 1
         assert {row["id"]: row["messages"] for row in om("sessions", "--jsonl").lines} == {"first": 200, "second": 1}
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_a_resumed_session_that_comes_before_the_one_it_copies_keeps_the_history(self, om: Om) -> None:
         """F68, F12: nothing is lost whichever comes first."""
@@ -196,7 +193,7 @@ class TestImports:
         assert observed(om, stdin=lines(resumed))["new_messages"] == 40
         history.user("We decided to use PNG.")
         assert observed(om, stdin=history.text())["new_messages"] == 1
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_the_clock_may_go_back_between_two_runs(self, om: Om) -> None:
         """F12, T75: times are what the clock says; what is observed and in which order does not depend on it."""
@@ -209,7 +206,7 @@ class TestImports:
         assert om("log").stdout.startswith(before)
         assert om("status", "--json").document["pending"] == 0
         assert om("sessions", "--jsonl").lines[0]["seen_at"] == "2026-03-02T10:00:00.000Z"
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
 
 class TestTheCursor:
@@ -236,12 +233,12 @@ class TestTheCursor:
         """F16: how far a session is observed is not derived from rows."""
         om("observe", "-q", stdin=tide_story().text())
         assert rows(om)
-        with closing(prepare(sqlite3.connect(om.db))) as connection, connection:
+        with connected(om.place) as connection:
             connection.execute("DELETE FROM observation_sources")
             connection.execute("DELETE FROM observations")
         assert observed(om, stdin=tide_story().text())["observations"] == 0
         assert rows(om) == []
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
 
 class TestRecords:
@@ -262,10 +259,11 @@ class TestRecords:
         assert kept(om) == ["Say hello.", "Hello"]
 
 
+@pytest.mark.file_store("its migrations")
 def test_runs_that_find_an_old_store_at_once_all_work_on_the_new_one(om: Om) -> None:
     """F29: one brings it up to date, the others wait."""
     om.db.parent.mkdir()
-    with closing(sqlite3.connect(om.db)) as connection:
+    with connected(om.place) as connection:
         connection.executescript(f"{steps()[0].read_text('utf-8')}\nPRAGMA user_version = 1;")
     runs = [
         om.start("observe", "-q", "--wait", "60", om.write(f"{name}.jsonl", talk.text()))
@@ -275,7 +273,7 @@ def test_runs_that_find_an_old_store_at_once_all_work_on_the_new_one(om: Om) -> 
     ended = [run.communicate(timeout=120)[1] for run in runs]
     assert ([run.returncode for run in runs], ended) == ([0] * 4, [b""] * 4)
     assert sorted(rows(om)) == [f"User: We decided on {name}." for name in "abcd"]
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 class TestSizes:
@@ -286,8 +284,8 @@ class TestSizes:
         assert observed(om, stdin=talk.text())["new_messages"] == 2
         assert kept(om)[0] == prompt
         assert any("Monday" in row for row in rows(om))
-        assert number_of(om.db, "batches") == 2
-        assert_covered_once(om.db)
+        assert number_of(om.place, "batches") == 2
+        assert_covered_once(om.place)
 
     def test_a_result_of_1_7_million_characters_stalls_nothing(self, om: Om) -> None:
         """F18, F64, F72, T18: kept whole, noted in a line, and the message behind it is reached."""
@@ -301,7 +299,7 @@ class TestSizes:
         assert any("make" in row for row in rows(om))
         assert any("Monday" in row for row in rows(om))
         assert max(map(len, rows(om))) < 2_000
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_a_call_and_its_result_are_observed_together_wherever_a_batch_ends(self, om: Om) -> None:
         """F71, F65: 600 commands over many batches; each gives one row, with what became of it."""
@@ -310,18 +308,18 @@ class TestSizes:
             talk.call("Bash", {"command": f"make part-{number}"})
             talk.result(f"Exit code 1\nerror {number}\n" + "line\n" * (number % 90), is_error=True)
         observed(om, stdin=talk.text())
-        assert number_of(om.db, "batches") > 1
+        assert number_of(om.place, "batches") > 1
         told = [row for row in om("log", "--jsonl").lines if "make part-" in row["text"]]
         assert len(told) == len({row["text"] for row in told}) == 600
         assert all(len(row["message_ids"]) == 2 for row in told)
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_thousands_of_messages_are_taken_in_and_covered_in_batches(self, om: Om) -> None:
         """F65: no batch is larger than an observer is shown at once."""
         talk = long_talk("long", 3_000, lines=12)
         assert observed(om, om.write("long.jsonl", talk.text()), "--counter", "chars-4")["new_messages"] == 3_000
-        assert_covered_once(om.db)
-        with opened(om.db) as connection:
+        assert_covered_once(om.place)
+        with opened(om.place) as connection:
             sizes = connection.execute(
                 "SELECT sum(m.tokens) FROM batches AS b JOIN messages AS m ON m.seq > b.after AND m.seq <= b.through"
                 " GROUP BY b.number"

@@ -12,7 +12,6 @@ import pytest
 
 from omcli.exchange import NAMES
 from omcli.memory.ports import Lane
-from omcli.sqlite import SqliteStore
 from tests.architecture.hot_path import loaded as modules
 from tests.conftest import Om
 from tests.e2e.reflecting import noticed, reply
@@ -144,7 +143,7 @@ def pending(om: Om, session: str = "two") -> int:
 def keep_only(om: Om, talk: Talk) -> None:
     """Takes a transcript in while somebody else is at its session, so that nothing covers its messages."""
     owner, far = ELSEWHERE, "2036-01-01T00:00:00.000Z"
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         store.leases.claim(talk.session, Lane.OBSERVE, owner=owner, now="2026-02-10T00:00:00.000Z", expires_at=far)
         om("observe", "-q", "--wait", "0", stdin=talk.text(), code=75)
         store.leases.release(talk.session, Lane.OBSERVE, owner=owner)
@@ -382,7 +381,7 @@ def test_a_file_of_forgotten_rows_is_memory_too(om: Om) -> None:
 def test_a_session_that_somebody_is_at_is_left_to_them(om: Om) -> None:
     """Invariant 1: what they observe would be in vain; nothing is lost, and importing again goes on."""
     keep_only(om, TWO)
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         far = "2036-01-01T00:00:00.000Z"
         store.leases.claim("two", Lane.OBSERVE, owner=ELSEWHERE, now="2026-02-10T00:00:00.000Z", expires_at=far)
         run = om("import", "--format", "duet-groups", "--wait", "0", stdin=duet("a:b", "Both"), code=75)

@@ -156,4 +156,4 @@ def test_nothing_stored_leaves_an_empty_table(om: Om) -> None:
     ended = om("context", "--explain")
     assert ended.stdout.splitlines()[0].split() == ["TIER", "TOKENS", "ID", "WHY", "TEXT"]
     assert explained(om)["rows"] == []
-    assert not om.db.exists()
+    assert not om.has_store

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
-from sqlite3 import connect
 
 import pytest
 
 from omcli.reflectors.drafts import LONGEST
 from omcli.text.phrases import anchors, searchable, unknown_anchors
 from tests.conftest import Om
+from tests.e2e.contents import copy
 from tests.e2e.reflecting import in_sight
 from tests.e2e.transcripts import PROJECT, Talk
 
@@ -66,11 +65,9 @@ def observed(new_om: Callable[[], Om]) -> Callable[..., Om]:
             om = made[name, preset] = new_om()
             talk = om.write("t.jsonl", story(*STORIES[name]).text())
             om("observe", talk, "--session", SESSION, *NOW, env=env(preset))
-        copy = new_om()
-        copy.db.parent.mkdir(exist_ok=True)
-        with closing(connect(made[name, preset].db)) as kept, closing(connect(copy.db)) as other:
-            kept.backup(other)
-        return copy
+        other = new_om()
+        copy(made[name, preset].place, other.place)
+        return other
 
     return store
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.message import digest
 from omcli.memory.observation import handle
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
+from tests.e2e.contents import connected, stored
 from tests.e2e.reflecting import in_sight, labels, reflecting, reply, texts, told
 from tests.e2e.terminals import on_terminal
 from tests.e2e.test_prune import files
@@ -59,7 +57,7 @@ def reflected(om: Om, *facts: str) -> tuple[str, ...]:
     for fact in facts:
         talk.user(f"Hello. {fact}")
     om("observe", "--later", om.write("s.jsonl", talk.text()))
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         batch = store.batches.unobserved("s", max_tokens=10_000)
         assert batch is not None
         rows = [
@@ -197,7 +195,7 @@ class TestForgetting:
         om("forget", *names)
         run = om("forget", *names, "--hard", "--yes")
         assert "1 row, 1 message deleted" in run.stderr
-        assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+        assert CODE.encode() not in stored(om.place)
         assert om("history").stdout.count("1 row hidden, 1 message") == 3, "as it was then"
         om("forget", *names, code=65 if by_id else 1)
 
@@ -236,7 +234,7 @@ class TestForgetting:
         counts = {row["id"]: row["messages"] for row in om("sessions", "--jsonl").lines}
         assert counts["two"] == 2
         if hard:
-            assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+            assert CODE.encode() not in stored(om.place)
         else:
             om("undo", "1")
             assert CODE in om("context", "--session", "two").stdout, "as if nothing had been forgotten"
@@ -335,7 +333,7 @@ class TestForgetting:
         om("observe", "-q", "--session", "one", stdin=json.dumps([{"role": "user", "content": RULE}]))
         om("forget", "--match", "harbour gateway")
         former = digest(None, f"user: {RULE.lower()}"), digest("message", None, BARE.lower())
-        with closing(sqlite3.connect(om.db)) as store, store:
+        with connected(om.place) as store:
             store.execute("DELETE FROM tombstones")
             store.executemany("INSERT INTO tombstones VALUES (?, 1)", [(bytes.fromhex(each),) for each in former])
         om("observe", "-q", "--session", "two", stdin=json.dumps([{"role": "user", "content": f"**{BARE}**"}]))
@@ -368,8 +366,7 @@ class TestForgetting:
 
     def test_the_title_that_tells_it_goes_and_is_not_given_again(self, om: Om) -> None:
         talk = harbour(om)
-        om.db.exists()
-        with SqliteStore.open(om.db, wait=1) as store:
+        with om.open() as store:
             batch_session = store.sessions.find(talk.session)
             assert batch_session is not None
         grown = talk.raw(
@@ -647,7 +644,7 @@ class TestHistory:
         run = om("history")
         assert (run.stdout, run.stderr) == ("", "om: no operations yet\n")
         assert om("history", "--json").document["operations"] == []
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_a_row_tells_by_which_operation_it_was_made_and_hidden(self, om: Om) -> None:
         """S0.40."""

@@ -10,7 +10,7 @@ import pytest
 from omcli.tokenizers import counter
 from tests.architecture.hot_path import loaded
 from tests.conftest import Om
-from tests.e2e.contents import assert_covered_once
+from tests.e2e.contents import assert_covered_once, stored
 from tests.e2e.scripts import always
 from tests.e2e.transcripts import Talk
 
@@ -68,7 +68,7 @@ def test_a_tail_that_grew_keeps_rows_of_other_tiers(om: Om) -> None:
 def test_rules_stand_in_for_what_the_tail_does_not_reach(om: Om, options: tuple[str, ...]) -> None:
     """XB1: marked provisional, within the budget, the same bytes each time; nothing is stored."""
     om("observe", "--later", stdin=talk(40).text())
-    bytes_before = om.db.read_bytes()
+    bytes_before = stored(om.place)
     found = document(om, *options)
     assert (found["pending"], found["gap"]) == (80, 0)
     assert found["observations"]
@@ -78,7 +78,7 @@ def test_rules_stand_in_for_what_the_tail_does_not_reach(om: Om, options: tuple[
     assert counter("o200k-approx").text(pack.stdout) <= found["budget"]
     assert om("context", "--session", SESSION, *options, "--now", "2026-03-11T05:00Z").stdout == pack.stdout
     assert om("log", "--session", SESSION).stdout == ""
-    assert om.db.read_bytes() == bytes_before
+    assert stored(om.place) == bytes_before
     om("observe", stdin=talk(40).text())
     assert "provisional" not in om("context", "--session", SESSION, *options).stdout
     assert document(om, *options)["gap"] == 0
@@ -149,7 +149,7 @@ def test_the_working_memory_block_knows_tool_calls_before_a_model_does(om: Om) -
     assert after.count("bun test") == block.stdout.count("bun test")
     sources = [row["source"] for row in om("log", "--session", SESSION, "--jsonl").lines if "file" in row["type"]]
     assert sources == ["rules"]
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_an_error_mended_in_messages_that_wait_is_resolved_in_the_block(om: Om) -> None:
@@ -180,7 +180,7 @@ def test_rules_stand_in_for_what_waits_in_other_sessions(om: Om, cwd: str | None
         short = "\n".join(map(json.dumps, said))
         om("observe", "--later", "--format", "openai", "--session", SESSION, stdin=short)
         om("observe", "--later", "--format", "openai", "--session", NEXT, stdin=json.dumps(said[1]))
-    bytes_before = om.db.read_bytes()
+    bytes_before = stored(om.place)
     asked = ("context", "--session", NEXT)
     pack = om(*asked, env=MODEL).stdout
     assert f"CRITICAL User: {DECIDED} (provisional)\n" in pack.partition("From other sessions:\n")[2]
@@ -191,7 +191,7 @@ def test_rules_stand_in_for_what_waits_in_other_sessions(om: Om, cwd: str | None
     [row] = om(*asked, "--json", env=MODEL).document["cross"]
     assert row["tags"] == ["provisional"]
     assert om("log").stdout == ""
-    assert om.db.read_bytes() == bytes_before
+    assert stored(om.place) == bytes_before
     om("observe", "--session", SESSION, stdin=short)
     after = om(*asked, env=MODEL).stdout
     assert after.count(DECIDED) == 1

@@ -6,10 +6,8 @@ import json
 import random
 import re
 import shutil
-import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from omcli.formats import named
 from omcli.memory.message import Message
 from omcli.memory.transcript import Identities
 from tests.conftest import Om
+from tests.e2e.contents import rows
 from tests.e2e.killing import Killing
 from tests.e2e.transcripts import Talk, long_talk
 from tests.shared import TRANSCRIPTS, needs_shared
@@ -45,8 +44,7 @@ def content(om: Om) -> tuple[list[dict[str, Any]], list[tuple[str, ...]]]:
 
 
 def execute(om: Om, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(om.db)) as connection, connection:
-        return list(connection.execute(sql))
+    return rows(om.place, sql)
 
 
 def test_observing_again_reads_what_is_new_and_reports_the_whole_file(om: Om) -> None:
@@ -75,7 +73,7 @@ def test_files_are_known_by_where_they_are_not_by_how_they_are_called(om: Om) ->
     path = om.write("tide.jsonl", long_talk("tide", 80).text())
     (om.folder / "link.jsonl").symlink_to(path)
     observe(om, path)
-    for name in (Path("tide.jsonl"), Path("./store/../tide.jsonl"), om.folder / "link.jsonl"):
+    for name in (Path("tide.jsonl"), Path("./home/../tide.jsonl"), om.folder / "link.jsonl"):
         assert observe(om, name)["unread_bytes"] == path.stat().st_size
     copy = om.folder / "copy.jsonl"
     shutil.copy(path, copy)
@@ -252,6 +250,7 @@ FORMS = [("claude_code_refactor.jsonl", "claude-code"), ("codex_release.jsonl", 
          ("chat_openai.jsonl", "openai"), ("anthropic_body.json", "anthropic")]  # fmt: skip
 
 
+@pytest.mark.file_store("its migrations")
 @pytest.mark.parametrize(("story", "form"), FORMS)
 def test_a_store_of_schema_1_takes_its_transcripts_in_no_second_time(om: Om, story: str, form: str) -> None:
     """T69, S0.8: there results had another identity, and there were no bookmarks."""

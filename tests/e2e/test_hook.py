@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import stat
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,14 @@ from omcli.settings.values import KEYS
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.background import wait_until
+from tests.e2e.contents import connected, held, make_newer
 from tests.e2e.transcripts import Talk
 
 OLD = "5d0c6e0a-0000-4000-8000-0000000000aa"
 NEW = "5d0c6e0a-0000-4000-8000-0000000000bb"
 STATE = ".local/state/om"
 _OF_MODELS = ("observer.", "reflector.", "embeddings.", "provider.", "limits.", "prices", "consolidate.", "retention.")
-_OF_WRITING = ("observe.", "reflect.", "tools.", "store.", "jobs")
+_OF_WRITING = ("observe.", "reflect.", "tools.", "store.", "jobs", "author")
 
 
 def project(om: Om) -> Path:
@@ -113,7 +112,7 @@ class TestStart:
 
     def test_without_a_store_nothing_is_printed_and_none_is_created(self, om: Om) -> None:
         assert hook(om, "claude-code", given(om, "claude-code")).stdout == ""
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_a_pack_is_chosen_to_fit_what_the_client_takes(self, om: Om) -> None:
         """The caps of integrations.md §2: 9,500 characters, and as many bytes for Codex. No row is cut."""
@@ -139,6 +138,7 @@ class TestPrepared:
     def packs(self, om: Om) -> list[Path]:
         return list((om.home / STATE / "packs").iterdir())
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_the_same_pack_is_printed_without_opening_the_store(self, told: Om) -> None:
         first = self.start(told)
         [pack] = self.packs(told)
@@ -147,6 +147,7 @@ class TestPrepared:
         pack.write_text(pack.read_text().replace("make lint", "make tea"))
         assert self.start(told) == first.replace("make lint", "make tea")
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_packs_that_hold_no_more_are_deleted(self, told: Om) -> None:
         """Those of folders that are gone, and what a full disk has left of one."""
         self.start(told)
@@ -159,6 +160,7 @@ class TestPrepared:
         self.start(told)
         assert {each.name for each in self.packs(told)} == {pack.name, "codex-02"}
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_pack_keeps_no_variable_that_may_hold_a_secret(self, told: Om) -> None:
         secret = {"OM_OBSERVER_BASE_URL": "https://ada:hunter2@models.example/v1", "OM_OBSERVER_API_KEY": "sk-hunter2"}
         hook(told, "claude-code", given(told, "claude-code"), env=secret)
@@ -176,6 +178,7 @@ class TestPrepared:
         assert "The harbour closes at nine." in self.start(told)
 
     @pytest.mark.parametrize("change", ["variable", "file", "project", "folder", "session", "option", "version"])
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_pack_is_made_again_if_anything_else_differs(self, told: Om, change: str) -> None:
         self.start(told)
         [pack] = self.packs(told)
@@ -201,6 +204,7 @@ class TestPrepared:
         assert "make lint" in ended.stdout
         assert "make tea" not in ended.stdout
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_damaged_file_is_made_again(self, told: Om) -> None:
         first = self.start(told)
         [pack] = self.packs(told)
@@ -209,6 +213,7 @@ class TestPrepared:
             assert self.start(told) == first
 
     @pytest.mark.parametrize("options", [[], ["--hard", "--yes"]])
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_nothing_forgotten_stays_in_it(self, told: Om, options: list[str]) -> None:
         """Invariant 5: also for other clients and folders."""
         self.start(told)
@@ -216,12 +221,14 @@ class TestPrepared:
         assert self.packs(told) == []
         assert "make lint" not in self.start(told)
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_what_is_deleted_later_is_deleted_here_as_well(self, told: Om) -> None:
         told("forget", "--match", "make lint")
         self.start(told)
         told("prune", "--hard", "--yes")
         assert self.packs(told) == []
 
+    @pytest.mark.file_store("packs kept while it is the same")
     def test_a_worker_prepares_the_pack_of_the_next_session(self, om: Om) -> None:
         transcript = om.write("t.jsonl", talk(om).text())
         asked = {"event": "Stop", "session": OLD, "transcript": str(transcript), "folder": str(project(om))}
@@ -337,26 +344,26 @@ class TestFaults:
 
     @pytest.mark.parametrize("moment", list(Moment))
     @pytest.mark.parametrize("content", [b"not a store at all, but a text of some length" * 200, b""])
+    @pytest.mark.file_store("damage")
     def test_a_store_that_is_none_disturbs_nobody(self, om: Om, moment: Moment, content: bytes) -> None:
         om.db.parent.mkdir()
         om.db.write_bytes(content)
         assert hook(om, "claude-code", given(om, "claude-code", moment, prompt="Where?")).stdout == ""
 
     def test_a_newer_store_is_logged(self, told: Om) -> None:
-        with closing(sqlite3.connect(told.db)) as store:
-            store.execute("PRAGMA user_version = 9999")
+        make_newer(told.place)
         assert hook(told, "claude-code", given(told, "claude-code")).stdout == ""
-        assert "newer" in logged(told)[-1]["error"]
+        assert "has schema version 9999" in logged(told)[-1]["error"]
 
     def test_a_locked_store_is_read_all_the_same(self, told: Om) -> None:
-        with closing(sqlite3.connect(told.db, isolation_level=None)) as store:
-            store.execute("BEGIN EXCLUSIVE")
+        with held(told.place):
             assert "make lint" in hook(told, "claude-code", given(told, "claude-code")).stdout
 
     @pytest.mark.parametrize("moment", [Moment.START, Moment.COMPACT])
+    @pytest.mark.file_store("its locks")
     def test_a_store_locked_exclusively_is_waited_for_less_than_a_client_waits(self, told: Om, moment: Moment) -> None:
         """Clients end a hook after 5 seconds, and then nothing would be logged."""
-        with closing(sqlite3.connect(told.db, isolation_level=None)) as store:
+        with connected(told.place) as store:
             store.execute("PRAGMA locking_mode = EXCLUSIVE")
             store.execute("BEGIN EXCLUSIVE")
             store.execute("DELETE FROM notices")
@@ -483,20 +490,19 @@ class TestProcess:
         hook(om, "claude-code", "", "--worker", json.dumps(told))
         return [run for run in logged(om) if run["event"] == "worker"]
 
-    @pytest.mark.parametrize("fault", ["newer", "none"])
+    @pytest.mark.parametrize("fault", ["newer", pytest.param("none", marks=pytest.mark.file_store("damage"))])
     def test_a_store_that_cannot_be_used_is_no_success(self, om: Om, fault: str) -> None:
         """`--best-effort` is for models; `om observe --best-effort` fails, too."""
         transcript = om.write("t.jsonl", talk(om).text())
         if fault == "newer":
             om("note", "The ferry leaves at nine.")
-            with closing(sqlite3.connect(om.db)) as store:
-                store.execute("PRAGMA user_version = 9999")
+            make_newer(om.place)
         else:
             om.db.parent.mkdir()
             om.db.write_text("not a store" * 500)
         [run] = self.work(om, transcript=str(transcript))
         assert run["ended"] == 78
-        assert "memory.db" in run["error"]
+        assert str(om.place) in run["error"]
         om("observe", "--best-effort", transcript, code=78)
 
     def test_a_pipe_is_no_transcript(self, om: Om) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import sqlite3
-from contextlib import closing
 
 from tests.conftest import Om
+from tests.e2e.contents import number_of, remove
 from tests.fake_provider import KEY, FakeModel
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
@@ -25,10 +24,7 @@ def transcript() -> str:
 
 
 def pictures(om: Om) -> int:
-    with closing(sqlite3.connect(om.db)) as connection:
-        (number,) = connection.execute("SELECT count(*) FROM pictures").fetchone()
-    assert isinstance(number, int)
-    return number
+    return number_of(om.place, "pictures")
 
 
 def images_of(model: FakeModel) -> list[dict[str, object]]:
@@ -46,7 +42,7 @@ def observe(om: Om, model: FakeModel, wire: str, *more: str) -> str:
 def test_a_model_sees_the_image_beside_its_message_and_the_store_lets_it_go(om: Om, fake_model: FakeModel) -> None:
     """S2.5, S2.20, O21: inline on both wires."""
     for wire in ("anthropic", "openai"):
-        om.db.unlink(missing_ok=True)
+        remove(om.place)
         observe(om, fake_model, wire)
         assert ENCODED in json.dumps(images_of(fake_model)), wire
         assert ENCODED not in fake_model.asked[-1].text

@@ -90,7 +90,7 @@ def test_what_is_interrupted_while_it_writes_is_gone_on_with(om: Om, at: str, po
         if texts:
             om.write("more.jsonl", texts.pop(0)).replace(transcript)
     om(*command)
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 @SOAK
@@ -119,7 +119,7 @@ def test_a_run_that_is_interrupted_while_it_writes_gives_back_what_it_holds(om: 
         of_om += interrupted_later_and_later(again, *command, step=step, undisturbed=undisturbed)
         step /= 2
         again(*command)
-        assert_covered_once(again.db)
+        assert_covered_once(again.place)
     assert of_om == [(130, "")] * len(of_om)
 
 

@@ -6,7 +6,6 @@ import re
 
 from omcli.base.record import replace
 from omcli.memory.observation import Kind, Type
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.material import row, row_id
 
@@ -16,7 +15,7 @@ NOW = ("--now", "2026-03-03T09:00:00Z")
 def kept(om: Om) -> None:
     """Two projects, four items made of two rows, one of them out of sight."""
     om.db.parent.mkdir(exist_ok=True)
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         store.rows.add(row(1, text="CI runs on ARM"))
         store.rows.add(row(2, text="Ada wants short commits"))
         made = row(3, kind=Kind.ITEM, type=Type.BEHAVIOR, text="Keep commits short", supports=(row_id(1), row_id(2)))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Om
+from tests.e2e.contents import remove
 
 LINES = "".join(
     f'{{"role":"user","content":"{said}","timestamp":"2026-03-0{day}T09:00:00Z"}}\n'
@@ -24,7 +25,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 def _observed(om: Om) -> str:
-    om.db.unlink(missing_ok=True)
+    remove(om.place)
     ended = om.process("observe", "-", "--now", "2026-03-05T09:00:00Z", stdin=LINES)
     assert not ended.stderr.count("bug")
     return "".join(line[8:] for line in ended.stdout.splitlines(keepends=True))  # without handles

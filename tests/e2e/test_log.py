@@ -147,7 +147,7 @@ def test_what_makes_no_sense_is_a_usage_error_with_a_message_and_nothing_on_stdo
 def test_an_empty_log_is_no_error_and_makes_no_store(om: Om) -> None:
     assert om("log").stdout == ""
     assert om("log", "--json").document == {"schema": 1, "observations": []}
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_follow_goes_on_with_rows_as_they_are_written(told: Om) -> None:
@@ -167,7 +167,7 @@ def test_follow_may_begin_before_there_is_a_store(om: Om) -> None:
     follower = om.start("log", "--follow")
     assert follower.stdout is not None
     try:
-        while not om.db.exists():
+        while not om.has_store:
             assert follower.poll() is None
             time.sleep(0.05)
         om("note", "the tide turns")

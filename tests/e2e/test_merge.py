@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import pytest
 
 from tests.command_line import Ended
 from tests.conftest import Om
+from tests.e2e.contents import Place, connected, contents, copy, exists, stored
 from tests.soak import first_only
 
 STORIES = Path(__file__).parents[1] / "stories"
@@ -27,11 +25,20 @@ NAMES = (
 
 
 class Machines:
-    """Stores of several machines, which share a clock but nothing else."""
+    """Stores of several machines, which share a clock but nothing else, and each have their own user."""
 
-    def __init__(self, om: Om) -> None:
+    def __init__(self, om: Om, new_om: Callable[[], Om]) -> None:
         self.om = om
+        self._new_om = new_om
+        self._servers: dict[str, Place] = {}
         self._minute = 0
+
+    def place(self, machine: str) -> Place:
+        if self.om.url is None:
+            return self.path(machine)
+        if machine not in self._servers:
+            self._servers[machine] = self._new_om().place
+        return self._servers[machine]
 
     def path(self, machine: str) -> Path:
         return self.om.folder / f"{machine}.db"
@@ -39,7 +46,8 @@ class Machines:
     def __call__(self, machine: str, *words: str | Path, code: int | None = 0, stdin: str = "") -> Ended:
         self._minute += 1
         now = f"2026-06-01T{self._minute // 60:02}:{self._minute % 60:02}:00Z"
-        ended = self.om(*words, "--db", self.path(machine), "--now", now, code=code, stdin=stdin)
+        env = {"OM_AUTHOR": f"user of {machine}"}
+        ended = self.om(*words, "--db", self.place(machine), "--now", now, code=code, stdin=stdin, env=env)
         assert "Traceback" not in ended.stderr
         return ended
 
@@ -75,15 +83,14 @@ class Machines:
 
 
 @pytest.fixture
-def machines(om: Om) -> Machines:
-    return Machines(om)
+def machines(om: Om, new_om: Callable[[], Om]) -> Machines:
+    return Machines(om, new_om)
 
 
 def check(machines: Machines, machine: str) -> None:
     """The file is sound, and every message that the cursor has passed is covered by a batch, or waits as a late one."""
-    with closing(sqlite3.connect(machines.path(machine))) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert not connection.execute("PRAGMA foreign_key_check").fetchall()
+    contents(machines.place(machine))
+    with connected(machines.place(machine)) as connection:
         uncovered = connection.execute(
             "SELECT m.seq FROM messages AS m JOIN cursors AS c ON c.session = m.session AND c.lane = 'observe'"
             " WHERE m.seq <= c.covers_up_to AND m.seq NOT IN (SELECT message FROM passed_over) AND NOT EXISTS"
@@ -156,10 +163,10 @@ def test_from_process_to_process(machines: Machines) -> None:
     """Through a pipe, as from another machine; a reader that goes away ends it quietly."""
     machines.observe("a", "claude_code_refactor.jsonl")
     om = machines.om
-    text = om.process("export", "--to", "jsonl", "--db", machines.path("a")).stdout
-    assert "new rows" in om.process("import", "-", "--db", machines.path("b"), stdin=text).stderr
-    assert om.process("export", "--to", "jsonl", "--db", machines.path("b")).stdout == text
-    with om.start("export", "--to", "jsonl", "--db", machines.path("a")) as process:
+    text = om.process("export", "--to", "jsonl", "--db", machines.place("a")).stdout
+    assert "new rows" in om.process("import", "-", "--db", machines.place("b"), stdin=text).stderr
+    assert om.process("export", "--to", "jsonl", "--db", machines.place("b")).stdout == text
+    with om.start("export", "--to", "jsonl", "--db", machines.place("a")) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -237,7 +244,7 @@ def test_what_one_forgot_the_other_forgets(machines: Machines) -> None:
     assert one == other
     assert "MARIGOLD" not in one
     for machine in "ab":
-        assert b"MARIGOLD" not in machines.path(machine).read_bytes()
+        assert b"MARIGOLD" not in stored(machines.place(machine))
         check(machines, machine)
 
 
@@ -258,7 +265,7 @@ def test_an_undo_by_a_slow_clock_is_one_everywhere(machines: Machines) -> None:
     machines.observe("a", "pi_bugfix.jsonl")
     machines("a", "prune", "--keep-last", "1")
     machines.take_in("b", machines.exported("a"))
-    machines.om("undo", "--db", machines.path("b"), "--now", "2026-05-01")
+    machines.om("undo", "--db", machines.place("b"), "--now", "2026-05-01")
     assert len(machines.rows("b")) > 1
     machines.take_in("c", machines.exported("b"))
     machines.take_in("a", machines.exported("c"))
@@ -297,7 +304,7 @@ def refused(machines: Machines, lines: Iterable[str]) -> str:
     ended = machines("c", "import", "-", stdin="".join(lines), code=65)
     assert ended.stderr.count("om: error") == 1
     assert "hint" in ended.stderr
-    assert not machines.path("c").exists() or machines.exported("c") == machines.exported("empty")
+    assert not exists(machines.place("c")) or machines.exported("c") == machines.exported("empty")
     return ended.stderr
 
 
@@ -350,7 +357,7 @@ def test_a_file_that_om_did_not_write_is_refused_whole(machines: Machines, text:
     assert complaint in ended.stderr
     assert ended.stderr.count("om: error") == 1
     assert "hint" in ended.stderr
-    assert not machines.path("a").exists()
+    assert not exists(machines.place("a"))
 
 
 def test_of_a_file_that_is_not_whole_nothing_is_stored(machines: Machines) -> None:
@@ -367,7 +374,7 @@ def test_secrets_in_a_file_are_not_stored(machines: Machines) -> None:
     said = machines.take_in("b", machines.exported("a").replace("NAME", secret))
     assert "redacted" in said
     assert secret not in machines.exported("b")
-    assert secret.encode() not in machines.path("b").read_bytes()
+    assert secret.encode() not in stored(machines.place("b"))
 
 
 def test_secrets_in_any_words_of_a_record_are_not_stored(machines: Machines) -> None:
@@ -396,8 +403,7 @@ def test_secrets_in_any_words_of_a_record_are_not_stored(machines: Machines) -> 
             each["successors"] = [[of, said] for of, _ in each["successors"]]
     machines.take_in("b", "".join(f"{json.dumps(each)}\n" for each in records))
     assert secret not in machines.exported("b")
-    for file in machines.om.folder.glob("b.db*"):
-        assert secret.encode() not in file.read_bytes()
+    assert secret.encode() not in stored(machines.place("b"))
 
 
 def test_a_part_of_the_memory_is_not_exported_as_all_of_it(machines: Machines) -> None:
@@ -416,6 +422,7 @@ def test_a_report_in_json_and_a_file_that_is_missing(machines: Machines) -> None
     assert "no such file" in machines("b", "import", "missing.jsonl", code=66).stderr
 
 
+@pytest.mark.file_store("its copies")
 def test_a_backup_is_made_first(machines: Machines) -> None:
     machines("a", "note", "We ship on Friday.")
     machines("b", "note", "We ship on Monday.")
@@ -468,7 +475,7 @@ def test_whatever_two_machines_do_they_end_up_with_one_memory(
     """Exports are equal, import changes nothing more, and a third machine gets the same."""
     machines("a", "note", "begin")
     if number % 3 == 0:  # a store that was copied to another machine, and then changed on both
-        shutil.copy(machines.path("a"), machines.path("b"))
+        copy(machines.place("a"), machines.place("b"))
     machines("b", "note", "begin as well")
     for _ in range(chance.randrange(6, 20)):
         step(machines, chance)
@@ -481,6 +488,7 @@ def test_whatever_two_machines_do_they_end_up_with_one_memory(
         check(machines, machine)
 
 
+@pytest.mark.file_store("its path")
 def test_an_export_never_takes_the_place_of_the_store(machines: Machines) -> None:
     """Nor of a file beside it that belongs to it, by whatever name."""
     machines("a", "note", "We ship on Friday.")
@@ -503,7 +511,7 @@ def test_a_file_stays_what_it_was_until_the_export_is_whole(machines: Machines) 
     file.chmod(0o640)
     link.symlink_to(file)
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
-    words = ["export", "--to", "jsonl", "--db", str(machines.path("a")), str(link)]
+    words = ["export", "--to", "jsonl", "--db", str(machines.place("a")), str(link)]
     code = f"{limit}import sys; sys.argv = ['om', *{words!r}]; from omcli.__main__ import main; sys.exit(main())"
     full = subprocess.run(
         [sys.executable, "-c", code], env=machines.om.environment(), capture_output=True, text=True, check=False
@@ -522,7 +530,7 @@ def test_a_store_can_be_written_while_an_import_waits_for_its_input(machines: Ma
     text = machines.exported("a")
     assert len(text) > 400_000  # more than a pipe holds: once all but the end is written, the import is reading
     waiting = subprocess.Popen(
-        machines.om.command("import", "-", "--db", machines.path("b")),
+        machines.om.command("import", "-", "--db", machines.place("b")),
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=machines.om.environment(),
     )  # fmt: skip
     assert waiting.stdin is not None

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.ports import Lane
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of
 from tests.e2e.scripts import UNTIL
@@ -98,7 +97,7 @@ class Work:
         path = self.say(2)
         self.om("observe", "-q", path, "--model", self.model, env=self.ways)
         self.om("tick", "-q", "--model", self.model, env=self.ways)
-        with SqliteStore.open(self.om.db, wait=0) as store:
+        with self.om.open(wait=0) as store:
             for lane in (Lane.OBSERVE, Lane.REFLECT):
                 store.leases.claim("buoys", lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
 
@@ -121,7 +120,7 @@ def test_runs_that_are_killed_while_models_think_lose_and_double_nothing(
     """
     work = Work(new_om(), chance, ways=WAYS | (AHEAD if group % 2 else {}))
     work.om("observe", "-q", work.say(4), "--model", work.model, env=work.ways)
-    with closing(Watcher(work.om.db)) as watcher:
+    with closing(Watcher(work.om.place)) as watcher:
         for _ in range(4 * KILLS):
             if work.happened.total() >= 2 * KILLS:
                 break
@@ -134,7 +133,7 @@ def test_runs_that_are_killed_while_models_think_lose_and_double_nothing(
         assert watcher.covered == len(work.talk.lines)
         assert any(what.endswith("killed") for what in work.happened), work.happened
         happened_often(watcher.outcomes(), ["observe observed"], times=1)
-    assert_covered_once(work.om.db)
+    assert_covered_once(work.om.place)
 
 
 class TestWhileAModelThinks:
@@ -164,7 +163,7 @@ class TestWhileAModelThinks:
         assert thinking.communicate(timeout=120)[1] == b""
         assert thinking.returncode == 0
         assert work.asked == 2
-        assert_covered_once(work.om.db)
+        assert_covered_once(work.om.place)
         rows = work.om("log", "--jsonl").lines
         assert len({row["text"] for row in rows}) == len(rows) == 5
 
@@ -175,5 +174,5 @@ class TestWhileAModelThinks:
         thinking.kill()
         thinking.wait()
         work.om("observe", "-q", work.say(0), "--observer", "rules")
-        assert_covered_once(work.om.db)
-        assert number_of(work.om.db, "leases") == 0
+        assert_covered_once(work.om.place)
+        assert number_of(work.om.place, "leases") == 0

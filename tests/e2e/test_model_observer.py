@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script
 from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
@@ -785,7 +785,7 @@ def test_no_secret_leaves_the_door(om: Om) -> None:
         run.stdout, run.stderr, json.dumps(model.asked), om("log", "--all", "--jsonl").stdout,
         om("context").stdout, om("items", "--json").stdout,
         *(om("export", "--to", to).stdout for to in ("zora-jsonl", "duet-groups")),
-        *(part.read_bytes().decode("utf-8", "replace") for part in sorted(Path(om.db).parent.iterdir())),
+        stored(om.place).decode("utf-8", "replace"),
     ]  # fmt: skip
     for kind, example in FAKES.items():
         inner = json.dumps(example.secret)[1:-1]

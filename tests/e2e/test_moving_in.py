@@ -443,13 +443,15 @@ def test_the_memories_that_chatgpt_s_website_loads_are_read(om: Om, memories: ob
 @pytest.mark.parametrize("name", [name for name in INPUT_NAMES if name not in OUTPUT_NAMES])
 def test_a_wrong_input_is_one_error_with_a_hint(om: Om, name: str) -> None:
     """Another tool's database, JSON or page is refused whole, and nothing of it is stored."""
-    om("note", "of om itself", "-q")
+    other = om.folder / "other.db"
+    for store in (om.place, other):
+        om("note", "of om itself", "-q", "--db", store)
     before = rows(om)
     folder = om.folder / "empty"
     folder.mkdir()
     page = om.write("page.html", "<!DOCTYPE html>\n<p>- [2026-03-01] no memory</p>\n")
     talks = om.write("conversations.json", '[{"title": "A talk", "mapping": {"1": {"message": null}}}]')
-    for wrong in (om.db, folder, page, talks):
+    for wrong in (other, folder, page, talks):
         run = om("import", "--format", name, wrong, code=65)
         first, second = run.stderr.splitlines()
         assert first.startswith(f"om: error: {wrong}: "), run.stderr

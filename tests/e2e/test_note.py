@@ -120,4 +120,4 @@ def test_a_note_resolves_what_is_in_sight_and_nothing_else(om: Om) -> None:
 def test_what_comes_to_nothing_makes_no_store(om: Om) -> None:
     om("note", " ", code=2)
     om("observe", "--background", om.folder / "nowhere.jsonl", code=66)
-    assert not om.db.exists()
+    assert not om.has_store

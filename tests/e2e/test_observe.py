@@ -12,6 +12,7 @@ import pytest
 
 from omcli.pack.layouts import PackFormat
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 COUNTS = {
@@ -125,6 +126,7 @@ def test_a_missing_file_is_exit_66_and_a_directory_65(om: Om) -> None:
 def test_inputs_that_hold_no_messages_make_no_store(om: Om) -> None:
     for name, code in (("nowhere.jsonl", 66), (om.write("garbage", os.urandom(500)), 65), (om.write("empty", ""), 0)):
         om("observe", name, code=code)
+        assert not om.has_store, name
         assert not om.db.parent.exists(), name
 
 
@@ -289,7 +291,7 @@ def test_secrets_do_not_reach_the_store(om: Om) -> None:
     run = om("observe", stdin=talk.text())
     assert "1 secret redacted" in run.stderr
     assert secret not in run.stdout + om("log", "--jsonl").stdout + om("context").stdout
-    assert secret.encode() not in om.db.read_bytes() + b"".join(path.read_bytes() for path in om.db.parent.iterdir())
+    assert secret.encode() not in stored(om.place)
 
 
 def test_control_characters_of_a_transcript_never_reach_the_terminal(om: Om) -> None:
@@ -311,7 +313,7 @@ def test_disabled_means_that_nothing_is_written(om: Om) -> None:
     assert "disabled" in run.stderr
     assert om("observe", "--json", env={"OM_DISABLED": "1"}).document == {"schema": 1, "files": []}
     om("note", "remember this", env={"OM_DISABLED": "1"})
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_a_directory_can_be_entered_first(om: Om) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import random
-import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from omcli.memory.batch import BatchOutcome
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import wait_until
+from tests.e2e.contents import Place, connected, copy
 from tests.e2e.killing import Killing
 from tests.e2e.reflecting import kept as kept_rows
 from tests.e2e.scripts import script
@@ -26,11 +22,11 @@ LATER = ("--now", "2026-06-01T12:00:00Z")
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def full(new_om: Callable[[], Om]) -> Place:
     """A store of 300 observed messages and 300 rows, 100 of each telling a secret."""
-    path = tmp_path_factory.mktemp("full") / "memory.db"
+    om = new_om()
     texts = [f"number {n} {SECRET if n % 3 == 0 else 'nothing'} {'x' * 2000}" for n in range(300)]
-    with SqliteStore.open(path, wait=1) as store:
+    with om.open() as store:
         store.messages.append(session(), [said(text, at=NOW) for text in texts], counter=COUNTER, now=NOW)
         batch = store.batches.unobserved("s", max_tokens=10**9)
         assert batch is not None
@@ -39,21 +35,21 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for n, (text, kept) in enumerate(zip(texts, batch.messages, strict=True))
         ]
         store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED, now=NOW)
-    return path
+    return om.place
 
 
-def made(new_om: Callable[[], Om], full: Path) -> Om:
+def made(new_om: Callable[[], Om], full: Place) -> Om:
     om = new_om()
-    om.db.parent.mkdir()
-    shutil.copy(full, om.db)
+    copy(full, om.place)
     return om
 
 
 def contents(om: Om) -> dict[str, list[tuple[object, ...]]]:
     """All that matters of a store, whatever number its operations have."""
-    with closing(sqlite3.connect(om.db)) as store:
-        assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert store.execute("PRAGMA foreign_key_check").fetchall() == []
+    with connected(om.place) as store:
+        if om.url is None:
+            assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert store.execute("PRAGMA foreign_key_check").fetchall() == []
         asked = {
             "rows": "SELECT id, visible, reason FROM observations ORDER BY position",
             "sources": "SELECT observation, message FROM observation_sources ORDER BY 1, 2",
@@ -82,15 +78,15 @@ VERBS: dict[str, tuple[list[str], list[str]]] = {
     [("forget for good", 1), *(pytest.param(verb, 4, marks=pytest.mark.soak) for verb in VERBS)],
 )
 def test_killed_anywhere_and_run_again_it_is_done_as_if_nobody_had_killed_it(
-    verb: str, kills: int, full: Path, new_om: Callable[[], Om], chance: random.Random
+    verb: str, kills: int, full: Place, new_om: Callable[[], Om], chance: random.Random
 ) -> None:
     """F22: kill -9 at random points; before or after, never between; what is deleted is in no file afterwards."""
     first, command = VERBS[verb]
     undisturbed = made(new_om, full)
     if first:
         undisturbed(*first, *LATER)
-    prepared = undisturbed.folder / "prepared.db"
-    shutil.copy(undisturbed.db, prepared)
+    prepared = new_om().place
+    copy(undisturbed.place, prepared)
     before = contents(undisturbed)
     killing = Killing(chance=chance)
     killing.undisturbed(undisturbed, *command, *LATER, "-q")
@@ -110,7 +106,7 @@ def test_killed_anywhere_and_run_again_it_is_done_as_if_nobody_had_killed_it(
             assert (SECRET.encode() in files(om)) is (SECRET.encode() in files(undisturbed))
 
 
-def test_eight_at_once_prune_each_row_once(full: Path, new_om: Callable[[], Om]) -> None:
+def test_eight_at_once_prune_each_row_once(full: Place, new_om: Callable[[], Om]) -> None:
     """C20: whoever is late leaves what is out of sight as it is; all of it comes back."""
     om = made(new_om, full)
     before = contents(om)

@@ -82,7 +82,7 @@ def test_what_was_said_and_done_becomes_rows_and_a_second_reading_adds_none(om: 
         assert [row for row in told if row["type"] == kind and words in row["text"]], (kind, words)
     again = observe(om, STORIES / name)
     assert (again["new_messages"], again["observations"], rows(om)) == (0, 0, told)
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -194,7 +194,7 @@ def test_all_sessions_of_a_database_are_read_and_then_only_those_that_changed(om
     assert (grown["sessions"], grown["new_messages"]) == ([story["info"]["id"]], grown["messages"] - 13)
     exported = observe(om, STORIES / "opencode_rooms.json")
     assert (exported["new_messages"], exported["messages"]) == (0, grown["messages"])
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
     assert {file.name for file in om.folder.glob("opencode.db*")} == {"opencode.db"}
 
 
@@ -277,5 +277,5 @@ def test_variables_of_the_agents_name_other_places(om: Om) -> None:
         "COPILOT_HOME": str(elsewhere / ".copilot"),
         "XDG_DATA_HOME": str(elsewhere / ".local/share"),
     }
-    om("consolidate", "--db", om.db, env=env)
+    om("consolidate", "--db", om.place, env=env)
     assert agents(om) == {"gemini", "copilot", "cursor", "opencode"}

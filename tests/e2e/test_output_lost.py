@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Om
-from tests.e2e.contents import assert_covered_once, number_of
+from tests.e2e.contents import assert_covered_once, beside, number_of
 from tests.e2e.test_exit_codes import shell
 from tests.e2e.transcripts import long_talk
 
@@ -21,10 +21,10 @@ def transcripts(om: Om) -> list[Path]:
 
 
 def assert_all_is_taken_in(om: Om) -> None:
-    assert number_of(om.db, "messages") == 1200
-    assert number_of(om.db, "leases") == 0
-    assert_covered_once(om.db)
-    assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+    assert number_of(om.place, "messages") == 1200
+    assert number_of(om.place, "leases") == 0
+    assert_covered_once(om.place)
+    assert beside(om.place) == []
 
 
 @pytest.mark.parametrize("form", ["", "--json"])

@@ -6,18 +6,15 @@ import json
 import random
 import re
 import shlex
-import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import Om
-from tests.e2e.contents import assert_covered_once, contents
+from tests.e2e.contents import assert_covered_once, contents, copy, stored
 from tests.e2e.killing import Killing
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 from tests.e2e.waiting import answer, keep, row, waiting
@@ -111,9 +108,9 @@ class TestPending:
 
     def test_it_writes_nothing(self, om: Om) -> None:
         keep(om, tide_story())
-        before = om.db.read_bytes()
+        before = stored(om.place)
         om("pending", "--json")
-        assert om.db.read_bytes() == before
+        assert stored(om.place) == before
 
     def test_a_message_that_is_longer_than_the_limit_is_shown_by_its_ends(self, om: Om) -> None:
         keep(om, Talk().user("Begin. " + "The tide goes in and out. " * 2000 + "End."))
@@ -157,7 +154,7 @@ class TestApply:
         assert texts(om) == [line["text"] for line in run.document["rows"]]
         assert om("sessions", "--json").document["sessions"][0]["title"] == "Station flag"
         assert waiting(om)["pending"] == 0
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_the_documented_pipeline(self, om: Om) -> None:
         keep(om, tide_story())
@@ -178,16 +175,16 @@ class TestApply:
         run = om("apply", "-", stdin=answer(waiting(om)))
         assert (run.stdout, "2 messages covered, 0 rows written" in run.stderr) == ("", True)
         assert waiting(om)["messages"] == []
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_the_same_answer_again_is_stale_and_doubles_nothing(self, om: Om) -> None:
         keep(om, tide_story())
         given = answer(waiting(om), row("The ids are in stations.json", "m7"))
         om("apply", "-", stdin=given)
-        before = contents(om.db)
+        before = contents(om.place)
         run = om("apply", "-", stdin=given, code=75)
         assert run.stderr.splitlines()[1] == "hint: nothing was written; `om pending` shows what waits now"
-        assert contents(om.db) == before
+        assert contents(om.place) == before
 
     def test_messages_that_come_while_the_agent_thinks_wait_for_the_next_time(self, om: Om) -> None:
         """T15: the token says up to where it read; what came later is not covered."""
@@ -201,15 +198,15 @@ class TestApply:
             "charts made", "And the lighthouse is in the west.",
         ]  # fmt: skip
         om("apply", "-", stdin=answer(shown, row("The lighthouse is in the west", label(shown, "lighthouse"))))
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_what_somebody_else_observed_meanwhile_makes_it_stale(self, om: Om) -> None:
         transcript = keep(om, tide_story())
         given = answer(waiting(om), row("The ids are in stations.json", "m7"))
         om("observe", transcript)
-        before = contents(om.db)
+        before = contents(om.place)
         om("apply", "-", stdin=given, code=75)
-        assert contents(om.db) == before
+        assert contents(om.place) == before
 
     def test_sources_stand_in_their_order_once_each_and_times_within_the_batch(self, om: Om) -> None:
         """T21: labels twice or out of order; a time that nothing was said at gives way to the source's."""
@@ -269,16 +266,16 @@ class TestApply:
         om("apply", "-", stdin=answer(waiting(om), row("The harbour is in the east", "m1")))
         keep(om, talk.user("Where do we land?"))
         om("apply", "-", *NOW, stdin=answer(waiting(om), used=["o1", "o99"]))
-        used = dict(used_at(om.db))
+        used = dict(used_at(om))
         assert used == {"The harbour is in the east": "2026-02-11T09:00:00.000Z"}
 
     def test_a_dry_run_shows_the_rows_and_writes_nothing(self, om: Om) -> None:
         keep(om, tide_story())
-        before, given = contents(om.db), answer(waiting(om), row("The ids are in stations.json", "m7"))
+        before, given = contents(om.place), answer(waiting(om), row("The ids are in stations.json", "m7"))
         run = om("apply", "--dry-run", om.write("answer.json", given))
         assert "fact: The ids are in stations.json" in run.stdout
         assert run.stderr.endswith("om: dry run: nothing was written\n")
-        assert contents(om.db) == before
+        assert contents(om.place) == before
         om("apply", "answer.json")
 
     def test_an_answer_in_a_fence_is_read(self, om: Om) -> None:
@@ -294,11 +291,8 @@ class TestApply:
         assert waiting(om)["pending"] == 8
 
 
-def used_at(db: Path) -> list[tuple[str, str]]:
-    with closing(sqlite3.connect(db)) as connection:
-        return connection.execute(
-            "SELECT text, last_used_at FROM observations WHERE last_used_at IS NOT NULL"
-        ).fetchall()
+def used_at(om: Om) -> list[tuple[str, str]]:
+    return [(row["text"], row["last_used_at"]) for row in om("log", "--all", "--jsonl").lines if "last_used_at" in row]
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -339,12 +333,12 @@ def test_what_is_wrong_is_named_by_its_place_and_nothing_is_written(name: str, o
     keep(om, Talk().user("The harbour is in the east."))
     wrong, told = WRONG[name]
     shown = waiting(om)
-    before = contents(om.db)
+    before = contents(om.place)
     given = json.dumps({"token": shown["token"], "observations": [row("A fact", "m1")], **wrong})
     run = om("apply", "-", stdin=given, code=65)
     assert run.stderr.startswith(f"om: error: {told}")
     assert json.loads(om("apply", "-", "--json", stdin=given, code=65).stderr)["error"]["exit_code"] == 65
-    assert contents(om.db) == before
+    assert contents(om.place) == before
 
 
 @pytest.mark.parametrize(
@@ -459,9 +453,9 @@ class TestRows:
         now = waiting(om)
         new = label(now, "closed")
         given = {"reflections": [{"text": "Harbours 1 and 2: east, west", "from": ["o1", "o2"]}]}
-        before = contents(om.db)
+        before = contents(om.place)
         om("apply", "-", stdin=answer(now, row("Harbour 5 was closed", "m77"), **given), code=65)
-        assert contents(om.db) == before
+        assert contents(om.place) == before
         om("apply", "-", stdin=answer(now, row("Harbour 5 was closed", new), **given))
         assert texts(om)[-2:] == ["Harbours 1 and 2: east, west", "Harbour 5 was closed"]
 
@@ -475,31 +469,31 @@ def test_of_two_answers_at_once_one_is_written(om: Om) -> None:
         process.communicate()
     assert sorted(process.returncode for process in processes) == [0, 75]
     assert sum(text.startswith("Answer ") for text in texts(om)) == 1
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 @pytest.mark.parametrize("kills", first_only([1, 6]))
-def test_apply_killed_anywhere_leaves_all_or_nothing(om: Om, kills: int, chance: random.Random) -> None:
+def test_apply_killed_anywhere_leaves_all_or_nothing(
+    om: Om, kills: int, chance: random.Random, new_om: Callable[[], Om]
+) -> None:
     """F22: kill -9 while an answer is written down: it can be handed in again, or is stale."""
     keep(om, long_talk("a", 160, lines=2))
     shown = waiting(om, "--limit", "100000")
     users = [message["label"] for message in shown["messages"] if message["role"] == "user"]
     rows = [row(f"Rule of {label}: keep port numbers in one place", label) for label in users]
     given = om.write("answer.json", answer(shown, *rows[:60], current_task="Moving ports"))
-    untouched, before = om.folder / "untouched.db", contents(om.db)
-    shutil.copy(om.db, untouched)
+    untouched, before = new_om().place, contents(om.place)
+    copy(om.place, untouched)
     killing, left = Killing(chance=chance), list[bool]()
     killing.undisturbed(om, "apply", given, "-q", *NOW)
-    after = contents(om.db)
+    after = contents(om.place)
     while len(left) < kills:
-        for file in om.db.parent.iterdir():
-            file.unlink()
-        shutil.copy(untouched, om.db)
+        copy(untouched, om.place)
         if not killing.killed(om, "apply", given, "-q", *NOW):
             continue
-        found = contents(om.db)
+        found = contents(om.place)
         assert found in (before, after)
         left.append(found == after)
         om("apply", given, "-q", *NOW, code=75 if found == after else 0)
-        assert contents(om.db) == after
-    assert_covered_once(om.db)
+        assert contents(om.place) == after
+    assert_covered_once(om.place)

@@ -17,6 +17,7 @@ import pytest
 from omcli.llm.model import OutputMode
 from tests.command_line import Ended
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.scripts import calls, pending, rows
 from tests.e2e.transcripts import Talk, tide_story
 from tests.fake_provider import KEY, Act, FakeModel
@@ -100,7 +101,7 @@ def test_the_model_of_a_chosen_provider_observes(machine: Machine) -> None:
     total = calls(machine.om)
     assert (total["calls"], total["input_tokens"], total["output_tokens"], total["cached_tokens"]) == (1, 100, 10, 40)
     assert 0 < total["cost"] < 0.01
-    assert KEY not in machine.om.db.read_bytes().decode("latin-1")
+    assert KEY not in stored(machine.om.place).decode("latin-1")
 
 
 @pytest.mark.parametrize("command", ["observe", "tick", "consolidate", "compact", "python"])
@@ -114,7 +115,7 @@ def test_a_key_alone_turns_no_model_on(om: Om, fake_model: FakeModel, wire: str,
     if command == "python":
         session = "5d0c6e0a-0000-4000-8000-000000000001"
         program = f"from omcli import ContextCompressor; print(ContextCompressor({session!r}).flush().error)"
-        environment = {**os.environ, **env, "OM_DB": str(om.db)}
+        environment = {**os.environ, **env, "OM_DB": str(om.place)}
         done = subprocess.run(
             [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
         )

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pty
-import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
+from tests.e2e.contents import connected, number_of, stored
 from tests.e2e.reflecting import in_sight, kept, texts
 from tests.e2e.transcripts import Talk, tide_story
 from tests.material import row
@@ -116,7 +114,7 @@ class TestRules:
     )  # fmt: skip
     def test_what_makes_no_sense_is_a_usage_error(self, om: Om, wrong: str) -> None:
         assert om("prune", *wrong.split(), code=2).stdout == ""
-        assert not om.db.exists(), "nothing was done"
+        assert not om.has_store, "nothing was done"
 
     def test_a_pruned_row_is_shown_as_dropped_with_the_reason_and_its_sources(self, om: Om) -> None:
         """T54."""
@@ -161,7 +159,7 @@ class TestRules:
 
 def with_supports(om: Om, *rows: Observation) -> None:
     """Rows with those they were made of, as a reflection writes them."""
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         folding = ReflectionWrite(scope=Scope(session="s"), fingerprint="x", ending=ReflectionOutcome.DONE, rows=rows)
         store.reflections.fold(folding, now="2026-03-02T10:00:00.000Z")
 
@@ -220,9 +218,7 @@ class TestMessages:
         done = om("prune", "--raw", "--older-than", "1d", "--json", *NOW).document
         assert (done["messages"], done["messages_by_session"]) == (planned["messages"], planned["messages_by_session"])
         assert numbers() == tuple(number - done["messages"] for number in before)
-        with closing(sqlite3.connect(om.db)) as store:
-            (aside,) = store.execute("SELECT count(*) FROM aside_messages").fetchone()
-        assert aside == done["messages"] + 1, "the event has gone as well"
+        assert number_of(om.place, "aside_messages") == done["messages"] + 1, "the event has gone as well"
         assert om("history", "--jsonl").lines[0]["messages"] == done["messages"]
         assert om("prune", "--hard", "--yes", "--json").document["messages"] == done["messages"]
 
@@ -284,8 +280,9 @@ class TestHard:
         assert b"MARIGOLD" not in files(om)
         told = run.document
         assert (told["deleted"], told["messages"], told["operations"], told["backups"]) == (2, 0, [1], [])
-        assert told["bytes_before"] - told["bytes_after"] == told["bytes_freed"] > 0
-        assert told["bytes_after"] == om.db.stat().st_size
+        if om.url is None:  # a server reuses the space by itself
+            assert told["bytes_before"] - told["bytes_after"] == told["bytes_freed"] > 0
+            assert told["bytes_after"] == om.db.stat().st_size
         assert om("undo", code=65).stderr.startswith("om: error: nothing to undo")
         assert "permanently deleted" in om("undo", "1", code=65).stderr
         again = om("prune", "--hard", "--yes").stderr
@@ -320,6 +317,7 @@ class TestHard:
         left = om("log", "--all", "--jsonl").lines
         assert {each["text"] for each in left if each["kind"] != "item"} == {"noted on 2026-05-30"}
 
+    @pytest.mark.file_store("its copies")
     def test_backups_beside_the_store_that_may_hold_it_are_named(self, om: Om) -> None:
         self.pruned(om)
         copy = om.db.with_name(f"{om.db.name}.v7.bak")
@@ -347,17 +345,16 @@ class TestHard:
         om("observe", path)
         om("prune", "--raw", "--older-than", "1d", "--hard", "--yes")
         om("prune", "--keep-last", "0", "--protected", "--hard", "--yes")
-        with closing(sqlite3.connect(om.db)) as store:
+        with connected(om.place) as store:
             store.execute("DELETE FROM bookmarks")  # the file is read from its beginning
-            store.commit()
         again = om("observe", path, "--json").document
         assert (again["files"][0]["new_messages"], again["files"][0]["observations"]) == (0, 0)
         assert in_sight(om) == []
 
 
 def files(om: Om) -> bytes:
-    """All bytes of the store, and of what is beside it."""
-    return b"".join(path.read_bytes() for path in sorted(om.db.parent.iterdir()))
+    """All that is in the store, and beside it."""
+    return stored(om.place)
 
 
 def test_retention_of_a_project_is_not_followed(om: Om) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
-from contextlib import chdir, closing
+from contextlib import chdir
 from time import sleep
 from typing import Any
 
@@ -18,6 +17,7 @@ from typer.testing import CliRunner
 from omcli.tokenizers import counter
 from tests.architecture.test_hot_path import HEAVY
 from tests.conftest import Om
+from tests.e2e.contents import connected, stored
 from tests.e2e.long_work import LASTING, STANDING, long_work
 from tests.e2e.scripts import pending
 from tests.soak import first_only
@@ -263,7 +263,7 @@ def test_events_of_two_processes_are_all_kept(om: Om) -> None:
 
 def _is_covered_once(om: Om) -> None:
     """Each batch begins where the one before it ended."""
-    with closing(sqlite3.connect(om.db)) as store:
+    with connected(om.place) as store:
         ends = store.execute(
             "SELECT after, through FROM batches WHERE outcome IN ('observed', 'empty') ORDER BY number"
         )
@@ -287,17 +287,18 @@ def _started(om: Om, program: str, given: object, env: dict[str, str]) -> subpro
     return process
 
 
+@pytest.mark.file_store("its permissions")
 def test_a_context_leaves_a_store_that_may_only_be_read_as_it_was(om: Om) -> None:
     """F51, S0.19."""
     observe(om, long_work()[:40])
-    before = om.db.read_bytes()
+    before = stored(om.place)
     om.db.chmod(0o400)
     om.db.parent.chmod(0o500)
     try:
         assert python(om, CONTEXT, 1000)["stats"]["session"] > 0
     finally:
         om.db.parent.chmod(0o700)
-    assert om.db.read_bytes() == before
+    assert stored(om.place) == before
 
 
 def _ended(process: subprocess.Popen[str]) -> int:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
 from omcli import ContextCompressor, TryAgain
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.contract.keeping import keep
+from tests.e2e.contents import connected, contents, held
 from tests.e2e.terminals import on_terminal
 from tests.e2e.transcripts import Talk
 from tests.material import NOW, call, row, said
@@ -41,7 +39,7 @@ def told(om: Om) -> Om:
 
 def damage(om: Om, *indexes: str) -> None:
     """Write something else into the index of words: on a disk, one sector is enough."""
-    with closing(sqlite3.connect(om.db)) as connection, connection:
+    with connected(om.place) as connection:
         for index in indexes or ("message_words", "row_words"):
             connection.execute(f"UPDATE {index}_data SET block = substr(block, 1, 9) || zeroblob(30) WHERE id > 10")
 
@@ -66,13 +64,13 @@ class Damages:
 
     def __init__(self, om: Om, kind: str) -> None:
         self.om = om
-        with SqliteStore.open(om.db, wait=1) as store:
+        with om.open() as store:
             for half in (range(300), range(300, 400)):  # two parts of several pages
                 keep(store, *(said(f"lantern{number} tide{number} is lit") for number in half))
             store.rows.add(*(row(number, text=f"buoy{number} at quay{number} is green") for number in range(1, 400)))
         self.whole = om.db.read_bytes()
         self.statements: list[str] = []
-        with closing(sqlite3.connect(om.db)) as connection:
+        with connected(om.place) as connection:
             for table in ("message_words", "row_words"):
                 found = [record for (record,) in connection.execute(f"SELECT id FROM {table}_data ORDER BY id")]
                 first, *between, last = (record for record in found if record > 10)
@@ -85,7 +83,7 @@ class Damages:
         """Yield each damage, in the store as it was before."""
         for statement in self.statements:
             self.om.db.write_bytes(self.whole)
-            with closing(sqlite3.connect(self.om.db)) as connection:
+            with connected(self.om.place) as connection:
                 connection.executescript(statement)
             yield statement
 
@@ -172,7 +170,7 @@ class TestFinding:
 
     def test_without_a_store_nothing_is_found_and_no_file_is_created(self, om: Om) -> None:
         om("recall", "redis", code=1)
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_what_was_forgotten_is_not_found_until_that_is_undone(self, told: Om) -> None:
         told("forget", "--match", "Noor")
@@ -183,17 +181,17 @@ class TestFinding:
     def test_words_of_deleted_messages_are_no_longer_in_the_file(self, told: Om) -> None:
         told("forget", "--match", "harbour", "--hard", "--yes")
         told("observe", "-q", stdin=TIDE.text())
-        with closing(sqlite3.connect(told.db)) as store:
-            store.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, message_words, row)")
-            assert not store.execute("SELECT * FROM terms WHERE term LIKE 'harbo%'").fetchall()
-            assert store.execute("SELECT * FROM terms WHERE term LIKE 'outbo%'").fetchall()
+        words = str(contents(told.place)["message_words"])
+        assert "'harbo" not in words
+        assert "'outbo" in words
 
     def test_notes_and_items_are_found_the_moment_they_are_written(self, om: Om) -> None:
         om("note", "The staging password rotates on Mondays.", "--item")
         assert "Mondays" in texts(om, "when does staging rotate")[0]
 
+    @pytest.mark.file_store("its migrations")
     def test_a_store_of_an_earlier_version_is_indexed_when_it_is_opened(self, told: Om) -> None:
-        with closing(sqlite3.connect(told.db)) as store:
+        with connected(told.place) as store:
             for name in ("message_words", "row_words"):
                 store.execute(f"DROP TRIGGER {name}_added")
                 store.execute(f"DROP TRIGGER {name}_removed")
@@ -207,7 +205,9 @@ class TestFinding:
                 store.execute(f"DROP TABLE {name}")
             for name in ("row_vectors_hidden", "row_counts_changed"):
                 store.execute(f"DROP TRIGGER {name}")
-            for name in ("vectors", "vector_models", "arrivals", "hosts", "erased_rows"):
+            for name in ("sessions", "observations", "aside_observations", "operations"):
+                store.execute(f"ALTER TABLE {name} DROP COLUMN author")
+            for name in ("vectors", "vector_models", "arrivals", "hosts", "erased_rows", "authors"):
                 store.execute(f"DROP TABLE {name}")
             store.execute("ALTER TABLE batches DROP COLUMN host")
             for name in (
@@ -251,13 +251,13 @@ class TestSelecting:
         assert told(*alone, code=1).stdout == ""
 
     def test_what_a_filter_selects_is_found_behind_any_number_of_other_matches(self, om: Om) -> None:
-        with SqliteStore.open(om.db, wait=1) as store:
+        with om.open() as store:
             keep(store, said("the old tide", at="2020-01-01T00:00:00.000Z"))
             keep(store, *(said(f"tide {number}", at=NOW) for number in range(10_500)), to="t")
         assert texts(om, "tide", "--until", "2021-01-01") == ["the old tide"]
 
     def test_other_sessions_that_run_at_the_same_time_take_no_places(self, om: Om) -> None:
-        with SqliteStore.open(om.db, wait=1) as store:
+        with om.open() as store:
             keep(store, said("The gate of the lock is teal."), *(said(f"Boat {number} is in.") for number in range(5)))
             keep(store, *(said(f"teal gate colour {number}") for number in range(400)), to="t")
             keep(store, *(call(str(number), text='{"command": "echo teal gate colour"}') for number in range(20)))
@@ -472,8 +472,7 @@ class TestUse:
 
     def test_reading_goes_on_while_another_process_writes(self, told: Om) -> None:
         """T67: the rows are found, nobody is waited for, and only their use is not recorded."""
-        with closing(sqlite3.connect(told.db, isolation_level=None)) as holder:
-            holder.execute("BEGIN IMMEDIATE")
+        with held(told.place):
             assert told("recall", "metre", "--wait", "3600").stdout
         assert not any("last_used_at" in row for row in told("log", "--jsonl").lines)
 
@@ -487,6 +486,7 @@ def test_either_a_query_or_a_file_of_queries_is_given(om: Om, arguments: tuple[s
     assert "expected either a query or `--queries-file FILE`" in om("recall", *arguments, code=2).stderr
 
 
+@pytest.mark.file_store("damage")
 class TestDamagedIndex:
     """Only the index is lost, and it is made again from what it indexes; the next run goes on."""
 
@@ -523,7 +523,7 @@ class TestDamagedIndex:
         assert len(texts(told, "buoy", "-n", "100")) == number + 1
 
     def test_going_back_in_a_private_copy_renews_that_of_the_store(self, told: Om) -> None:
-        with closing(sqlite3.connect(told.db)) as connection, connection:
+        with connected(told.place) as connection:
             connection.execute("DELETE FROM message_words_config")
         replay = ("replay", "--session", "5d0c6e0a-0000-4000-8000-0000000000aa", "--at", "2020-01-01")
         assert REBUILT in told(*replay, code=75).stderr

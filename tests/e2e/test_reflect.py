@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
 import time
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,9 +12,9 @@ import pytest
 
 from omcli.base.record import replace
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.sqlite.dialect import prepare
 from tests.command_line import Ended
 from tests.conftest import Om
+from tests.e2e.contents import connected
 from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
 from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows
 from tests.e2e.transcripts import Talk, tide_story
@@ -107,8 +105,7 @@ def test_what_was_observed_stays_observed(om: Om) -> None:
     for again, code in ((("tick",), 1), (("observe", transcript), 0)):
         om(*again, "--model", model.model, code=code)
     assert (len(model.asked), pending(om)) == (asked, 0)
-    with closing(prepare(sqlite3.connect(om.db))) as store, store:
-        store.execute("PRAGMA foreign_keys = ON")
+    with connected(om.place) as store:
         store.execute("DELETE FROM observations WHERE superseded_by IS NOT NULL OR dropped_at IS NOT NULL")
         store.execute("DELETE FROM observations")
     for again, code in ((("tick",), 1), (("observe", transcript), 0)):

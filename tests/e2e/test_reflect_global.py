@@ -138,10 +138,11 @@ def test_old_rows_of_all_sessions_are_folded_in_one_swap(om: Om) -> None:
     )  # fmt: skip
     assert len(folded["message_ids"]) == 3
     assert [each["superseded_by"] for each in rows(om)[:3]] == [folded["id"]] * 3
-    assert [str(path) for path in snapshots(om)] == [document["snapshot"]]
-    assert om("--db", document["snapshot"], "log", "--jsonl").stdout == before
-    om.db.write_bytes(Path(document["snapshot"]).read_bytes())
-    assert om("log", "--jsonl").stdout == before
+    if om.url is None:
+        assert [str(path) for path in snapshots(om)] == [document["snapshot"]]
+        assert om("--db", document["snapshot"], "log", "--jsonl").stdout == before
+        om.db.write_bytes(Path(document["snapshot"]).read_bytes())
+        assert om("log", "--jsonl").stdout == before
 
 
 def test_later_sessions_of_the_project_are_told_what_was_folded(om: Om) -> None:
@@ -264,7 +265,7 @@ def test_a_second_run_changes_nothing(om: Om) -> None:
     asked, before = len(model.asked), log(om)
     run = across(om, model=model)
     assert "nothing has changed since" in run.stderr
-    assert (len(model.asked), log(om), len(snapshots(om))) == (asked, before, 1)
+    assert (len(model.asked), log(om), len(snapshots(om))) == (asked, before, om.url is None)
 
 
 def test_rules_fold_what_is_old(om: Om) -> None:
@@ -278,7 +279,7 @@ def test_rules_fold_what_is_old(om: Om) -> None:
     ]
     kept(om, decided, wanted, *some, *low)
     run = across(om)
-    assert f"backup of the store: {snapshots(om)[0]}" in run.stderr
+    assert om.url or f"backup of the store: {snapshots(om)[0]}" in run.stderr
     left = texts(om, "--kind", "observation")
     assert {decided.text, wanted.text, some[0].text} <= set(left)
     assert len(left) < 30
@@ -370,6 +371,7 @@ def test_an_age_goes_with_it(om: Om) -> None:
     across(om, "--min-age", "soon", code=2)
 
 
+@pytest.mark.file_store("its copies")
 def test_a_snapshot_never_takes_the_place_of_another(om: Om) -> None:
     """T48: a second swap at the same moment has a copy of its own; the first is as it was."""
     kept(om, *(aged(number, 30, f"Ship {number} lies in the harbour") for number in range(1, 7)))

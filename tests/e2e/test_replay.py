@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.scripts import always
 from tests.e2e.transcripts import Talk
 
@@ -53,11 +52,6 @@ def reflect(om: Om, now: str) -> None:
     assert om("reflect", *TOLD, "--model", always(om, "echo").model, "--now", now, "--json").document["reflections"]
 
 
-def files(om: Om) -> dict[str, str]:
-    found = (path for path in om.db.parent.iterdir() if path.suffix not in (".db-shm", ".db-wal"))
-    return {path.name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in found}
-
-
 @pytest.fixture
 def told(om: Om) -> Om:
     """A store in which a session has begun, another one has ended, and a note was written."""
@@ -89,9 +83,9 @@ class TestReplay:
     def test_the_store_is_not_changed(self, told: Om) -> None:
         observe(told, rest_of_the_day(morning()), LATER)
         told("forget", "--match", "Danish", "--now", LATER)
-        before = files(told)
+        before = stored(told.place)
         told("replay", *TOLD, "--at", THEN)
-        assert files(told) == before
+        assert stored(told.place) == before
 
     def test_messages_observed_together_with_later_ones_are_pending(self, new_om: Callable[[], Om]) -> None:
         """Otherwise a request would already be done, or would be missing because only its later state was written."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Om
+from tests.e2e.contents import stored
 from tests.e2e.scripts import always
 from tests.e2e.transcripts import Talk, tide_story
 from tests.replying import answer, said
@@ -119,7 +120,7 @@ def test_no_field_of_a_transcript_brings_a_secret_in(new_om: Any, story: str) ->
         here = [each[turn % len(each)] if each else () for each in ways]
         body = "\n".join(json.dumps(with_secret(record, way)) for record, way in zip(records, here, strict=True))
         om("observe", "-", stdin=body, code=None)
-        assert not any(TOKEN.encode() in path.read_bytes() for path in om.db.parent.iterdir()), here
+        assert TOKEN.encode() not in stored(om.place), here
 
 
 def test_no_field_of_a_reply_brings_a_secret_in(new_om: Any) -> None:

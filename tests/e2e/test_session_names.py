@@ -144,7 +144,7 @@ def test_no_session_is_the_last_one_of_an_empty_store(om: Om) -> None:
     for command in (["log"], ["note", "x"], ["observe", "-"]):
         run = om(*command, "--session", "last", stdin="", code=66)
         assert "no sessions yet" in run.stderr
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_sessions_are_sorted_by_their_own_time_or_as_asked(told: Om) -> None:

@@ -6,10 +6,9 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -17,7 +16,7 @@ import pytest
 
 from tests.conftest import Om
 from tests.e2e.background import wait_until
-from tests.e2e.contents import assert_covered_once, contents, opened
+from tests.e2e.contents import assert_covered_once, beside, contents, held, opened, rows
 from tests.e2e.killing import Killing
 from tests.e2e.test_damage import damage, kept, texts
 from tests.e2e.test_disks import mounting, run_in
@@ -33,13 +32,12 @@ AT_ONCE = {"OM_WAIT": "0.1"}
 def locked(om: Om) -> Iterator[None]:
     """Another process writes to the store inside the block, and takes its time."""
     om.db.parent.mkdir(exist_ok=True)
-    with closing(sqlite3.connect(om.db, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE" if om.db.stat().st_size else "BEGIN EXCLUSIVE")
+    with held(om.place):
         yield
 
 
 def folder(om: Om) -> Path:
-    return om.db.with_name(f"{om.db.name}.spool")
+    return om.spool
 
 
 def waiting(om: Om) -> list[Path]:
@@ -49,8 +47,7 @@ def waiting(om: Om) -> list[Path]:
 def messages(om: Om) -> list[tuple[str, str]]:
     """Session and text of each message, in order of arrival."""
     query = "SELECT s.id, m.text FROM messages AS m JOIN sessions AS s ON s.number = m.session ORDER BY m.seq"
-    with opened(om.db) as connection:
-        return connection.execute(query).fetchall()
+    return rows(om.place, query)
 
 
 def chat(*said: str) -> str:
@@ -81,13 +78,13 @@ class TestALockedStore:
         assert "om: warning: -: another process is writing" in run.stderr
         assert "kept in the spool" in run.stderr
         assert om("note", "second").stderr == "om: stored what was in the spool: 8 messages\n"
-        assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+        assert beside(om.place) == []
         assert len(messages(om)) == 8
         report = om("observe", "--json", stdin=story).document["files"][0]
         assert (report["new_messages"], report["known_messages"], report["pending"]) == (0, 8, 0)
         assert report["observations"] > 1
         assert "spooled" not in report
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_what_waits_is_stored_as_if_there_had_been_no_lock(self, om: Om, new_om: Callable[[], Om]) -> None:
         """S2.39: to the byte: identities, times and order, and nothing of the text counts twice."""
@@ -98,7 +95,7 @@ class TestALockedStore:
             om("observe", "-", "--now", NOW, stdin=story, env=AT_ONCE)
         for each in (om, other):
             each("observe", "-", "--now", NOW, stdin=story)
-        assert contents(om.db) == contents(other.db)
+        assert contents(om.place) == contents(other.place)
 
     def test_a_note_outlives_it(self, om: Om) -> None:
         """S2.39, T67: it is printed with the id that it will have."""
@@ -162,7 +159,7 @@ class TestALockedStore:
         assert not folder(om).exists()
         assert len(messages(om)) == 8
         assert om("observe", path, "--json").document["files"][0]["new_messages"] == 0
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_a_hook_whose_worker_finds_the_store_locked_loses_nothing(self, om: Om) -> None:
         """F27: as a client calls it."""
@@ -174,7 +171,7 @@ class TestALockedStore:
             wait_until(lambda: [file.suffix for file in waiting(om)] == [".jsonl"])
         om("tick")
         assert len(messages(om)) == 8
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
     def test_the_end_of_a_long_pipe_waits_behind_its_beginning(self, om: Om) -> None:
         """T67: the lock comes while the pipe is read; the order of the messages stays."""
@@ -191,10 +188,10 @@ class TestALockedStore:
         assert b"1400 messages (500 new), 0 observations, 900 messages spooled" in told
         report = om("observe", "--json", stdin=story.text()).document["files"][0]
         assert (report["new_messages"], report["known_messages"]) == (0, 1400)
-        with opened(om.db) as connection:
+        with opened(om.place) as connection:
             times = [at for (at,) in connection.execute("SELECT at FROM messages ORDER BY seq")]
         assert times == sorted(times)
-        assert_covered_once(om.db)
+        assert_covered_once(om.place)
 
 
 class TestExactlyOnce:
@@ -207,14 +204,14 @@ class TestExactlyOnce:
         copies = [path.read_bytes() for path in waiting(om)]
         names = [path.name for path in waiting(om)]
         om("note", "second")
-        before = contents(om.db)
+        before = contents(om.place)
         folder(om).mkdir()
         for name, content in zip(names, copies, strict=True):
             (folder(om) / name).write_bytes(content)
         assert "stored what" not in om("observe", "--json", stdin=chat("one", "two")).stderr
         assert not folder(om).exists()
         assert len(files) == 2
-        assert {name: rows for name, rows in contents(om.db).items() if name in ("messages", "identities")} == {
+        assert {name: rows for name, rows in contents(om.place).items() if name in ("messages", "identities")} == {
             name: before[name] for name in ("messages", "identities")
         }
         assert texts(om).count("waits") == 1
@@ -260,7 +257,7 @@ class TestExactlyOnce:
 
     def _assert_stored_once(self, om: Om, stories: list[Talk]) -> None:
         """All messages are stored, each session's in order."""
-        with opened(om.db) as connection:
+        with opened(om.place) as connection:
             stored = connection.execute("SELECT count(*), count(DISTINCT session) FROM messages").fetchone()
             assert stored == (600 * len(stories), len(stories))
             assert connection.execute("SELECT count(*) FROM identities").fetchone() == stored[:1]
@@ -411,7 +408,7 @@ class TestFiles:
     def test_they_have_a_largest_size_together(self, om: Om) -> None:
         """S2.39: beyond it the error is that of the store, and nothing is kept."""
         om("note", "first")
-        folder(om).mkdir()
+        folder(om).mkdir(parents=True)
         other = folder(om) / f"{1:019}.invalid"
         with other.open("wb") as stream:
             stream.truncate(256_000_000)
@@ -439,6 +436,7 @@ class TestFiles:
         assert not folder(om).exists()
         assert len(messages(om)) == 8
 
+    @pytest.mark.file_store("its path")
     def test_they_are_found_through_a_link_to_the_store(self, om: Om) -> None:
         om("note", "first")
         link = om.folder / "link.db"
@@ -450,6 +448,7 @@ class TestFiles:
         assert texts(om) == ["first", "second", "third"]
 
 
+@pytest.mark.file_store("disks and damage")
 class TestDisksAndDamage:
     def test_a_store_that_may_not_grow_gets_the_messages_later(self, om: Om) -> None:
         """S2.39, F32: a quota that the log of the store reaches, and a file of the spool does not."""

@@ -7,12 +7,10 @@ is `1` and this one has them. It does not test how well such a model observes.
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ import pytest
 
 from tests import tiny_model
 from tests.conftest import Om
-from tests.e2e.contents import assert_covered_once, number_of
+from tests.e2e.contents import assert_covered_once, connected, number_of
 
 _NAMED = os.environ.get("OM_TEST_TINY_MODEL", "")
 _INTERPRETER = sys.executable if _NAMED == "1" else _NAMED
@@ -63,7 +61,7 @@ def test_a_tiny_model_observes_and_reflects_and_nothing_breaks(om: Om, served: t
     pending = om("status", "--json").document["pending"]
     assert (pending == 0) == (observed.code == 0)
     om("observe", "--observer", "rules", _STORY)
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
     rows = om("log", "--jsonl", "--all").lines
     assert all(row["message_ids"] and row["text"] == row["text"].strip() for row in rows)
     assert calls(om)["observe"] > 0
@@ -76,7 +74,7 @@ def test_a_tiny_model_observes_and_reflects_and_nothing_breaks(om: Om, served: t
     assert calls(om)["reflect"] > 0
     assert om("context", "--session", session["id"], "--budget", "2000").stdout.startswith("<om-memory")
     assert om("usage", "--json").document["total"]["calls"] == calls(om).total()
-    assert number_of(om.db, "leases") == 0
+    assert number_of(om.place, "leases") == 0
     assert rungs(om) <= {rung}
     print(f"\n{rung}: observe {observed.code}, reflect {reflected.code}, {pending} left for the rules")
     print(Counter(row["source"] for row in rows), observed.stderr, reflected.stderr, om("usage").stdout, sep="\n")
@@ -84,11 +82,11 @@ def test_a_tiny_model_observes_and_reflects_and_nothing_breaks(om: Om, served: t
 
 def calls(om: Om) -> Counter[str]:
     """Calls by what they were for."""
-    with closing(sqlite3.connect(om.db)) as connection:
+    with connected(om.place) as connection:
         return Counter(lane for (lane,) in connection.execute("SELECT lane FROM calls"))
 
 
 def rungs(om: Om) -> set[Any]:
     """How structure was asked for, in the end."""
-    with closing(sqlite3.connect(om.db)) as connection:
+    with connected(om.place) as connection:
         return {rung for (rung,) in connection.execute("SELECT rung FROM rungs")}

@@ -111,7 +111,7 @@ def test_status_counts_everything_with_one_counter_and_names_it(om: Om) -> None:
         assert document["observation_tokens"] == sum(named(counter).text(row["text"]) for row in rows)
         assert document["messages"] == 8
         assert document["pending"] == 0
-        assert document["store"] == str(om.db)
+        assert document["store"] == str(om.place)
         assert document["schema_version"] >= 1
         assert document["size"] > 0
     assert f"({document['message_tokens']} tokens by o200k-approx)" in om("status").stdout
@@ -129,7 +129,7 @@ def test_status_of_no_store_is_empty_and_makes_none(om: Om) -> None:
     run = om("status")
     assert "not created yet" in run.stdout
     assert om("status", "--json").document["sessions"] == 0
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_sessions_are_listed_the_last_one_first(om: Om) -> None:

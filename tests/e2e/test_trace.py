@@ -228,7 +228,7 @@ class TestFinding:
 
     def test_without_a_store_nothing_is_found_and_no_file_is_created(self, om: Om) -> None:
         om("trace", "E1234", code=1)
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_nothing_is_written(self, sailing: Om) -> None:
         before = rows(sailing)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from omcli.base.record import replace
 from omcli.llm.model import ModelCall
-from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
 
@@ -33,7 +32,7 @@ SILENT = replace(FREE, input_tokens=None, output_tokens=None, cached_tokens=None
 
 def noted(om: Om, *calls: ModelCall) -> None:
     om.db.parent.mkdir(exist_ok=True)
-    with SqliteStore.open(om.db, wait=1) as store:
+    with om.open() as store:
         for call in calls:
             store.ledger.note_call(call)
 
@@ -125,7 +124,7 @@ def test_a_store_that_is_not_there_is_not_made(om: Om) -> None:
     om("usage")
     om("items")
     om("pending")
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_calls_are_of_the_session_they_were_made_for(om: Om) -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Om
-from tests.e2e.contents import assert_covered_once, number_of
+from tests.e2e.contents import assert_covered_once, held, make_newer, number_of
 from tests.e2e.scripts import UNTIL, always, pending, rows, script
 from tests.e2e.transcripts import Talk, tide_story
 
@@ -108,7 +107,7 @@ def slowest_of(path: Path, pieces: Iterable[str]) -> float:
 
 def known(om: Om) -> int:
     """Messages in the store."""
-    return number_of(om.db, "messages") if om.db.exists() else 0
+    return number_of(om.place, "messages") if om.has_store else 0
 
 
 def parts(om: Om) -> tuple[Path, Path]:
@@ -221,7 +220,7 @@ def test_what_makes_no_sense_is_a_usage_error(om: Om) -> None:
     run = om("watch", "nowhere", folder, "--once")
     assert run.stderr.startswith("om: nowhere does not exist yet; it is followed once it does\n")
     assert "disabled by OM_DISABLED" in om("watch", folder, env={"OM_DISABLED": "1"}).stderr
-    assert not om.db.exists()
+    assert not om.has_store
 
 
 def test_links_are_followed_and_each_file_is_taken_in_once(om: Om) -> None:
@@ -270,8 +269,8 @@ def test_what_is_written_is_taken_in_until_it_is_ended(om: Om, number: signal.Si
         assert watcher.stdout.count("\n") == len(rows(om)) == written
         assert "error" not in watcher.stderr
         assert "skipped" not in watcher.stderr
-    assert_covered_once(om.db)
-    assert number_of(om.db, "leases") == 0
+    assert_covered_once(om.place)
+    assert number_of(om.place, "leases") == 0
 
 
 def test_rows_can_be_streamed_as_json(om: Om) -> None:
@@ -382,19 +381,18 @@ def test_a_store_that_is_locked_is_tried_again(om: Om) -> None:
     """It is said once, however long it lasts; with one look only, the run ends with 75."""
     folder, file = parts(om)
     om("note", "The store is there.")
-    with closing(sqlite3.connect(om.db, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
-        with watching(om, folder, *QUICK, "--wait", "0.1") as watcher:
-            watcher.waits_until_it_follows()
+    with watching(om, folder, *QUICK, "--wait", "0.1") as watcher:
+        watcher.waits_until_it_follows()
+        with held(om.place):
             file.write_text(tide_story().text(), "utf-8")
             watcher.waits_for(lambda: "om: error: " in watcher.stderr)
             om("watch", "--once", folder, "--wait", "0", code=75)
             time.sleep(0.5)  # some rounds, of which nothing can be seen
             assert watcher.stderr.count("om: error: ") == 1
-            holder.rollback()
-            watcher.waits_for(lambda: known(om) == 8)
+        watcher.waits_for(lambda: known(om) == 8)
 
 
+@pytest.mark.file_store("its copies")
 def test_a_store_that_is_put_back_from_a_copy_is_the_one_that_is_written_to(om: Om) -> None:
     """Between two looks it is open to nobody."""
     folder, file = parts(om)
@@ -415,8 +413,7 @@ def test_a_store_of_a_later_version_ends_it(om: Om) -> None:
     folder, file = parts(om)
     file.write_text(tide_story().text(), "utf-8")
     om("note", "The store is there.")
-    with closing(sqlite3.connect(om.db)) as store:
-        store.execute("PRAGMA user_version = 999")
+    make_newer(om.place)
     assert "upgrade om" in om("watch", folder, code=78).stderr
 
 
@@ -425,7 +422,7 @@ def test_a_model_that_cannot_be_had_is_said_before_any_work(om: Om) -> None:
     folder, file = parts(om)
     file.write_text(tide_story().text(), "utf-8")
     om("watch", folder, "--observer", "anthropic", code=77)
-    assert not om.db.exists()
+    assert not om.has_store
     run = om("watch", "--once", folder, "--observer", "anthropic", "--best-effort", env=DUE)
     assert "om: warning: " in run.stderr
     assert (pending(om), rows(om)) == (8, [])
@@ -512,8 +509,8 @@ def test_two_that_watch_the_same_files_do_nothing_twice(om: Om) -> None:
         assert first.stdout.count("\n") + second.stdout.count("\n") == len(rows(om))
         assert (first.ends(), second.ends(signal.SIGTERM)) == (130, 143)
     assert len(model.asked) == 4
-    assert_covered_once(om.db)
-    assert number_of(om.db, "leases") == 0
+    assert_covered_once(om.place)
+    assert number_of(om.place, "leases") == 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
@@ -529,11 +526,11 @@ def test_one_that_is_ended_while_a_model_thinks_leaves_nothing_behind(
         watcher.waits_for(lambda: bool(slow.asked))
         assert watcher.ends(number) == code
     if number is not signal.SIGKILL:
-        assert number_of(om.db, "leases") == 0
+        assert number_of(om.place, "leases") == 0
     assert (pending(om), rows(om)) == (8, [])
     om("watch", "--once", folder, "--model", always(om, "echo").model, "--wait", "0", env=DUE)
     assert pending(om) == 0
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)
 
 
 def test_what_one_leaves_that_is_killed_at_work_another_one_does(om: Om) -> None:
@@ -552,4 +549,4 @@ def test_what_one_leaves_that_is_killed_at_work_another_one_does(om: Om) -> None
             assert first.ends(signal.SIGKILL) == -9
             second.waits_for(lambda: pending(om) == 0)
             assert "error" not in "".join(line for line in second.stderr.splitlines() if "bad-" not in line)
-    assert_covered_once(om.db)
+    assert_covered_once(om.place)

@@ -66,7 +66,7 @@ class TestFiles:
         assert newest["asked"]["text"] == "User: Please round the fares in fares.py now."
         assert "DOG_FARE_CENTS" in oldest["row"]["text"]
         assert "fare for dogs" in oldest["asked"]["text"]
-        assert newest["session"] == {"id": FERRY, "project": str(told.folder)}
+        assert (newest["session"]["id"], newest["session"]["project"]) == (FERRY, str(told.folder))
 
     def test_decisions_and_rules_that_bear_on_an_edit_are_shown_with_it(self, told: Om) -> None:
         """The decision was made before the request, and shares words with it and with the edit."""
@@ -328,7 +328,7 @@ class TestSelecting:
 
     def test_without_a_store_nothing_is_found_and_no_file_is_created(self, om: Om) -> None:
         om("why", "src/fares.py", code=1)
-        assert not om.db.exists()
+        assert not om.has_store
 
     def test_nothing_from_a_message_begins_another_line(self, om: Om) -> None:
         talk = Talk(session=FERRY, cwd="/home/ada/a\nffffffff [x] high   rule: Obey")

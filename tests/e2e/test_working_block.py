@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import stat
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omcli.sqlite.dialect import prepare
 from omcli.tokenizers import counter
 from tests.conftest import Om
+from tests.e2e.contents import connected, stored
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 OTHER = "5d0c6e0a-0000-4000-8000-00000000000b"
@@ -231,7 +229,7 @@ def test_the_same_edit_again_is_counted(om: Om) -> None:
 def test_no_rows_and_only_reads_are_no_block(om: Om) -> None:
     """T33, S4.4"""
     assert om("context", "--block").stdout == ""
-    assert not om.db.exists(), "asking makes no store"
+    assert not om.has_store, "asking makes no store"
     read = tools(("Read", {"file_path": f"{PROJECT}/a.py"}, "x = 1")).assistant("Done: I have read the file.")
     assert block(om, read.text()) == ""
     assert om("context", "-q", "--block", "--json").document["sections"] == []
@@ -302,7 +300,7 @@ def test_the_block_outlives_folding_and_pruning(om: Om) -> None:
     om("observe", "-q", STORIES / "claude_code_refactor.jsonl")
     before = om("context", "-q", "--block").stdout
     assert under(before, "Modified Files")
-    with closing(prepare(sqlite3.connect(om.db))) as store, store:
+    with connected(om.place) as store:
         folded = bytes(16)
         columns = "session, project, priority, importance, observed_at, tokens, counter, source, generation"
         store.execute(
@@ -324,13 +322,14 @@ def test_the_block_outlives_folding_and_pruning(om: Om) -> None:
     assert om("context", "-q", "--block", "--now", "2027-01-01").stdout == before
 
 
+@pytest.mark.file_store("its permissions")
 def test_the_block_is_read_from_a_store_that_cannot_be_written(om: Om) -> None:
     """F51: its bytes stay as they are, and `--db` names it."""
     om("observe", "-q", stdin=tide_story().text())
     om.db.chmod(stat.S_IRUSR)
-    before = om.db.read_bytes()
-    assert om("context", "-q", "--block", "--db", om.db).stdout.startswith("## Working Memory\n")
-    assert om.db.read_bytes() == before
+    before = stored(om.place)
+    assert om("context", "-q", "--block", "--db", om.place).stdout.startswith("## Working Memory\n")
+    assert stored(om.place) == before
 
 
 def test_the_json_form_holds_the_same_lines_and_their_rows(om: Om) -> None:

@@ -49,7 +49,7 @@ GROUPS = {
         "history": "List operations on the memory, the newest first.",
         "backup": "Copy the store to a backup beside it, and print its path.",
         "restore": "Put a backup in the place of the store.",
-        "store": "Encrypt or decrypt the store.",
+        "store": "Encrypt or decrypt the store, or copy it to a server or back.",
     },
     "Use another program as the observer": {
         "pending": "Show pending messages to an agent that acts as the observer.",
@@ -87,7 +87,7 @@ _MODULES = {
     "restore": "history",
     "export": "exchange",
     "import": "exchange",
-    "store": "config",
+    "schedule": "install",
     "uninstall": "install",
 }
 """Modules that are not named after their command."""

@@ -56,7 +56,7 @@ _MOST_RESULTS = 60
 """Maximum number of results to choose from. The budget usually has room for fewer."""
 
 
-@with_shared(RowFilter, examples=_EXAMPLES, without=["last"])
+@with_shared(RowFilter, examples=_EXAMPLES, without=["last", "author"])
 def ask(
     run: Run,
     rows: RowFilter,

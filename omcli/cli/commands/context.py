@@ -95,7 +95,6 @@ def context(
 
     --for brings what a task needs. Rows that match its words, ranked as by om recall, are chosen right after pinned
     rows and open requests, even old ones. A row that only repeats the last messages or another row is left out.
-
     --scope chooses the sessions whose facts are in the first tier; sessions without a project share theirs with each
     other. --session defaults to $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory,
     then of all. A session without messages must be named by its whole id (16 characters or more).
@@ -107,8 +106,9 @@ def context(
     that fades with age), then the best rows left out. Of a long session, only its newest and best rows are ranked.
 
     With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
-    and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when
-    the messages after it exceed context.evict tokens or their budget. --refresh ignores it, as does --for with a match.
+    and newer messages are appended. The point moves when rows are folded, when that is undone, when you write notes or
+    import rows, or when the messages after it exceed context.evict tokens or their budget. --refresh ignores it, and so
+    does --for with a match.
     """
     run.apply_options({"scope": scope and scope.setting})
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}

@@ -51,7 +51,7 @@ def _input_names() -> list[str]:
     return list(INPUT_NAMES)
 
 
-@with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag"])
+@with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag", "author"])
 def export(
     run: Run,
     rows: RowFilter,
@@ -81,12 +81,13 @@ def export(
     items. On import, rows with the same words and time become one row, unless the file gives them different sessions.
 
     If the store is encrypted, so is FILE with `--to jsonl`, with the same key, unless --plain is given. Only `om
-    import` and SQLCipher read it. Other formats, and all output to stdout or another pipe, are plain text.
+    import` and SQLCipher read it. Other formats, and what is written to stdout or a named pipe, are plain text.
 
     markdown is a document of what a project knows: rules, decisions, lasting facts, open work and the last sessions.
     agents-md is a section with the same for files that agents read, such as AGENTS.md or CLAUDE.md: only the lines
-    between om's own marks are replaced, and nothing else of FILE is changed. Both are of the project of the current
-    directory unless another one, a session or a scope is given, and hold what is worth most within the budget.
+    between om's own marks are replaced, and nothing else of FILE is changed. Both are about the project of the
+    current directory, unless another one, a session or a scope is given, and hold the most valuable rows that fit
+    into the budget.
     """
     if to in DOCUMENT_NAMES:
         _write_document(run, rows, file, to=to, budget=budget)
@@ -205,7 +206,7 @@ def _write(run: Run, name: str, pieces: Iterable[str], *, key: str | None = None
     """
     from omcli.clients.files import new_file, target
 
-    file, store, content = target(Path(name)), target(run.settings.db), _content(run, name, pieces)
+    file, store, content = target(Path(name)), target(run.wiring.spool_path), _content(run, name, pieces)
     if file.parent == store.parent and file.name.startswith(store.name):
         raise BadUsage(f"{name} belongs to the store", hint="name another file")
     try:
@@ -263,9 +264,9 @@ def import_(
     says what was new. Importing a file again changes nothing, and two machines that import each other's memory end up
     with the same one. What was hidden, forgotten or undone on one is so on the other. If both observed the same
     messages, the rows of the one that was later are hidden. Merging cannot be undone; a backup is made first unless one
-    was made in the last 20 hours, or `consolidate.backups` is 0. The key of an encrypted file is what --key-command
-    prints, or that in the place where the store's key is looked for: om-store(5). The store need not be encrypted, or
-    have the same key.
+    was made in the last 20 hours, or `consolidate.backups` is 0. An encrypted file is read with the key that
+    --key-command prints or, without that option, with the one found where the store's key is looked for: om-store(5).
+    The store need not be encrypted, or have the same key.
 
     With the `--format` of another tool, prints the new rows, one per line, as `om log` does. Rows that are already
     stored are skipped, so you can import a file again whenever it has grown. Rows without a session belong to the

@@ -30,7 +30,7 @@ from omcli.cli.options import (
     tokens_option,
     within_limit,
 )
-from omcli.cli.reports import ask_first, operation_as_dict, operation_summary
+from omcli.cli.reports import ask_first, has_authors, operation_as_dict, operation_summary, store_file
 from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row
 from omcli.operations.clock import period
@@ -67,7 +67,8 @@ def history(
     """List operations on the memory, the newest first.
 
     `om undo NUMBER` reverses reflect, compact, prune, forget and notes that resolve rows, until the rows that they hid
-    are permanently deleted. An undo is listed as an operation, too.
+    are permanently deleted. An undo is listed as an operation, too. The column BY is printed if several people have
+    written to the store.
     """
     run.output.open_pager()
     run.check_stream(jsonl=jsonl)
@@ -84,15 +85,24 @@ def history(
         for done in found:
             run.output.json_line(operation_as_dict(done))
     elif found:
-        header = ("NUMBER", "WHEN", "WHAT", "WHERE", "RESULT", "STATE")
-        run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "RESULT"))
+        with_author = has_authors(run)
+        rows = [_cells(done, with_author=with_author) for done in found]
+        run.output.table(list(rows[0]), [list(row.values()) for row in rows], wrapped=("WHERE", "RESULT"))
     elif last != 0:
         run.console.note("no operations yet")
 
 
-def _cells(done: Operation) -> tuple[str, ...]:
-    where = done.scope.session or done.scope.project or "-"
-    return str(done.number), minute(done.at), str(done.verb), where, operation_summary(done), _state(done)
+def _cells(done: Operation, *, with_author: bool) -> dict[str, str]:
+    """Return the cells of an operation by column."""
+    return {
+        "NUMBER": str(done.number),
+        "WHEN": minute(done.at),
+        "WHAT": str(done.verb),
+        **({"BY": str(done.author or "-")} if with_author else {}),
+        "WHERE": done.scope.session or done.scope.project or "-",
+        "RESULT": operation_summary(done),
+        "STATE": _state(done),
+    }
 
 
 def _state(done: Operation) -> str:
@@ -264,8 +274,9 @@ def backup(run: Run) -> None:
     """
     if run.is_read_only("nothing is copied"):
         return
+    store = store_file(run, "om backup", hint=f"`pg_dump` copies a database; {_EXPORT}")
     if not run.wiring.has_store:
-        raise NoInput(f"{run.settings.db}: there is nothing to copy yet")
+        raise NoInput(f"{store}: there is nothing to copy yet")
     path = run.wiring.reading.backups.snapshot(now=run.wiring.clock.now())
     if run.json:
         run.output.document({"path": path})
@@ -273,6 +284,7 @@ def backup(run: Run) -> None:
         run.output.line(str(path))
 
 
+_EXPORT = "`om export --to jsonl` writes the whole memory into a file, which `om import` reads"
 _DAY = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])")
 _RESTORE_EXAMPLES = """\b
 om restore --list
@@ -312,23 +324,24 @@ def restore(
     from omcli.sqlite.restore import restore as put_back
     from omcli.wiring.policies import with_key
 
-    found = by_age(backup_files(run.settings.db), run.wiring.clock.now())
+    store = store_file(run, "om restore", hint=f"`pg_restore` puts back a copy by `pg_dump`; {_EXPORT}")
+    found = by_age(backup_files(store), run.wiring.clock.now())
     if list_:
         _list_backups(run, found)
         return
-    chosen = _chosen(which, found, run.settings.db)
+    chosen = _chosen(which, found, store)
     if run.is_read_only("nothing is restored"):
         return
     if dry_run:
-        with_key(run.settings, lambda: check_backup(run.settings.db, chosen, wait=run.settings.wait))
+        with_key(run.settings, lambda: check_backup(store, chosen, wait=run.settings.wait))
         _report(run, chosen, None, dry_run=True)
         return
     if not yes:
         hint = "add `--yes`, or `--dry-run` to see by what"
-        needed = BadUsage(f"`om restore` replaces {run.settings.db}", hint=hint)
+        needed = BadUsage(f"`om restore` replaces {store}", hint=hint)
         ask_first(run, f"Replace the store by {chosen.name}?", needed=needed, refused="nothing was restored")
     now, wait = run.wiring.clock.now(), run.settings.wait
-    done = with_key(run.settings, lambda: put_back(run.settings.db, chosen, now=now, wait=wait))
+    done = with_key(run.settings, lambda: put_back(store, chosen, now=now, wait=wait))
     _report(run, chosen, done.kept, dry_run=False)
 
 

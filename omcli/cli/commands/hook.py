@@ -17,6 +17,7 @@ from omcli.cli.options import argument, option
 from omcli.clients import CLIENTS
 from omcli.clients.events import BadCall, Moment
 from omcli.clients.prepared import keep, store_state
+from omcli.settings.settings import ServerUrl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,8 +88,9 @@ def hook_text(run: Run, asked: HookCall) -> str:
             return ""
         if asked.moment is Moment.COMPACT:
             return _COMPACTED if asked.client == "pi" else _for_summary(run, asked)
-        store = os.path.abspath(run.settings.db)  # noqa: PTH100 - relative to the client's directory
-        before = store_state(store)
+        # Relative to the client's directory. The state of a server is unknown, so a pack of it is not kept.
+        store = None if isinstance(run.settings.db, ServerUrl) else os.path.abspath(run.settings.db)  # noqa: PTH100
+        before = None if store is None else store_state(store)
         made = _made(run, asked)
         is_secret = run.wiring.reading.key is not None
         if run.settings.hook.prompt and asked.session and made.printed:
@@ -98,7 +100,7 @@ def hook_text(run: Run, asked: HookCall) -> str:
         raise BadCall(f"{error.message} ({error.hint})" if error.hint else error.message) from error
     finally:
         run.close()
-    if asked.is_new and not (is_secret or run.settings.hook.prompt or run.shared_arguments):
+    if asked.is_new and store is not None and not (is_secret or run.settings.hook.prompt or run.shared_arguments):
         keep(
             asked.client,
             asked.folder or run.project,

@@ -120,7 +120,7 @@ _LISTED = 3
 """Maximum number of replaced rows that are printed for one row. If there are more, only their number is printed."""
 
 
-@with_shared(RowFilter, examples=_DIFF_EXAMPLES, without=["counter", "last", "tag", "all_"])
+@with_shared(RowFilter, examples=_DIFF_EXAMPLES, without=["counter", "last", "tag", "author", "all_"])
 def diff(run: Run, rows: RowFilter) -> None:
     """Show what the memory learnt, changed and forgot in a period: by default in the last day.
 
@@ -203,7 +203,7 @@ class ItemType(StrEnum):
     TOOL = Type.TOOL
 
 
-@with_shared(RowFilter, examples=_ITEMS_EXAMPLES, without=["counter"])
+@with_shared(RowFilter, examples=_ITEMS_EXAMPLES, without=["counter", "author"])
 def items(
     run: Run,
     rows: RowFilter,
@@ -296,6 +296,10 @@ def show(
         about = _about(shown.observation, shown.coverage) | (
             {"state": "visible"} if shown.observation.is_visible else {}
         )
+        from omcli.cli.reports import has_authors
+
+        if (author := shown.observation.author) and has_authors(run):
+            about |= {"author": author}
         known = ((name, str(value)) for name, value in about.items())
         traced = _traces(shown.traces) if shown.traces is not None else ()
         run.output.fields([*_fields(shown.observation), *known, *traced], width=13, gap=1)

@@ -156,7 +156,7 @@ class Memory:
         """
         types = [_type(type_)] if type_ else None
         rows = self._filter(session, project, since)
-        return _shortened(
+        return _short(
             self._print(partial(print_results.call, rows=rows, query=query, limit=_limit(limit), type_=types))
         )
 
@@ -164,13 +164,13 @@ class Memory:
         """List the messages before and after a result of recall, one per line; > marks the one itself. Use show for
         all of a message.
         """
-        return _shortened(self._print(partial(_print_around, reference=id_, reach=_limit(reach))))
+        return _short(self._print(partial(_print_around, reference=id_, reach=_limit(reach))))
 
     def show(self, id_: _Id, offset: Annotated[int, "Characters to skip of a long text."] = 0) -> str:
         """Show all of a message, or a row with the messages it came from."""
         from omcli.cli.commands.log import show
 
-        return _shortened(self._print(partial(show.call, id_=id_)), offset=offset, has_offset=True)
+        return _short(self._print(partial(show.call, id_=id_)), offset=offset, has_offset=True)
 
     def context(
         self,
@@ -199,7 +199,7 @@ class Memory:
         from omcli.cli.commands.why import why
 
         rows = self._filter()
-        return _shortened(self._print(partial(why.call, rows=rows, target=target, limit=_limit(limit))))
+        return _short(self._print(partial(why.call, rows=rows, target=target, limit=_limit(limit))))
 
     def status(self) -> str:
         """Show the size of the memory, what waits to be observed, the last errors, and what models cost in 30 days."""
@@ -211,7 +211,7 @@ class Memory:
             status.call(run)
             usage.call(run, since="30d", by=By.MODEL)
 
-        return _shortened(self._print(print_status, needs_store=False))
+        return _short(self._print(print_status, needs_store=False))
 
     def note(
         self,
@@ -227,7 +227,7 @@ class Memory:
         said = "" if text == "-" else text  # which means stdin on the command line
         kind = _type(type_) if type_ else None
         call = partial(note.call, text=said, type_=kind, session=self._session, resolves=resolves)
-        return _shortened(self._print(call, needs_store=False))
+        return _short(self._print(call, needs_store=False))
 
     def forget(
         self,
@@ -245,12 +245,12 @@ class Memory:
         call = partial(forget.call, ids=ids, match=match or None, derived=derived)
         found = self._print(partial(call, dry_run=True))
         if not found.is_found:
-            return _shortened(found)
+            return _short(found)
         code = digest(found.text, found.notes)[:8]
         if confirm == code:
-            return _shortened(self._print(call))
+            return _short(self._print(call))
         what = "this is not what was to be confirmed" if confirm else "nothing is forgotten yet"
-        return _shortened(found._replace(notes=f"{found.notes}om: {what}; to forget it: confirm={code}\n"))
+        return _short(found._replace(notes=f"{found.notes}om: {what}; to forget it: confirm={code}\n"))
 
     def sessions(self) -> Iterator[ListedPack]:
         """Yield the last sessions."""
@@ -311,7 +311,7 @@ def _type(name: str) -> Type:
         raise BadUsage(f"`{name}` is not a valid type (expected {', '.join(Type)})") from None
 
 
-def _shortened(printed: _Printed, *, offset: int = 0, has_offset: bool = False) -> str:
+def _short(printed: _Printed, *, offset: int = 0, has_offset: bool = False) -> str:
     """Return output and notes in at most `_MOST` tokens, without the characters before `offset`.
 
     The output is marked like a pack, so that it is not remembered again when the agent's transcript is observed.

@@ -145,8 +145,8 @@ def note_fallback(run: Run, vectors: VectorSearch | None) -> None:
 
 
 def note_unknown(run: Run, query: LogQuery) -> None:
-    """Print a note if nothing is known of the session or project of a query."""
-    if query.session is None and query.project is None:
+    """Print a note if nothing is known of the session, project or author of a query."""
+    if query.session is query.project is query.author is None:
         return
     from omcli.operations.lookup import unknown  # loads much that a search does not need
 
@@ -329,7 +329,7 @@ def embed(
         str | None, argument(metavar="[INTERVAL]", help="Time between rounds of --watch, such as 10s or 5m.")
     ] = None,
     *,
-    watch: Annotated[bool, option("--watch", help="Embed new texts until Ctrl-C, every 10 seconds.")] = False,
+    watch: Annotated[bool, option("--watch", help="Embed new texts until Ctrl-C, every INTERVAL (or 10s).")] = False,
     status: Annotated[bool, option("--status", help="Show how many messages and rows have vectors.")] = False,
     limit: Annotated[
         int | None, option("--limit", "-n", at_least=1, metavar="N", help="Embed at most N messages and rows.")
@@ -339,9 +339,9 @@ def embed(
     """Make vectors, so that `om recall` also finds texts that say the same in other words.
 
     The model is chosen by `embeddings.provider` and `embeddings.model`: one at an endpoint with OpenAI's protocol, or
-    `local`, from an installed package. Without one, nothing is embedded, and nothing is sent anywhere.
+    `local`, from an installed package. Without one, the exit code is 78, and nothing is sent anywhere.
 
-    These are embedded: rows, and what people and agents say, but no tool calls and results. Rows come first, by
+    These are embedded: rows, and what people and agents say, but not tool calls or their results. Rows come first, by
     priority, then messages, the newest first. Of a long text, only the first 2000 characters are used, in two parts.
     The model is given up to 50 texts at a time, and each batch is stored at once, so that nothing is lost or paid twice
     if `om` is interrupted. Texts that are permanently deleted lose their vectors. After a change of the model, all are

@@ -33,7 +33,7 @@ _QUESTION_OF_TWO = "[k]eep the later, keep [b]oth, [p]in the later, [f]orget the
 _KEYS, _BOTH, _QUIT = "kpfes", "b", "q"
 
 
-@with_shared(RowFilter, examples=_EXAMPLES, without=["last", "all_"])
+@with_shared(RowFilter, examples=_EXAMPLES, without=["last", "author", "all_"])
 def review(
     run: Run,
     rows: RowFilter,

@@ -13,6 +13,7 @@ from omcli.cli.background import last_worker
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted, size
 from omcli.cli.options import (
+    AuthorOption,
     SinceOption,
     StreamOption,
     UntilOption,
@@ -23,8 +24,9 @@ from omcli.cli.options import (
     project_path,
     within_limit,
 )
-from omcli.cli.reports import dollars
+from omcli.cli.reports import dollars, has_authors
 from omcli.memory.observation import Kind
+from omcli.memory.session import author_fields
 from omcli.operations import lookup, sizes
 from omcli.operations.clock import period
 from omcli.text.clean import one_line
@@ -78,6 +80,7 @@ def sessions(
     project: Annotated[str | None, project_option()] = None,
     since: SinceOption = None,
     until: UntilOption = None,
+    author: AuthorOption = None,
     last: Annotated[int | None, last_option("At most N sessions, from the top of the list.")] = None,
     sort: Annotated[
         SessionOrder,
@@ -94,15 +97,18 @@ def sessions(
     ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least 4
     characters, or `last`, the session with the latest message. Commands that store messages or notes accept a beginning
     only if it is a handle, or at least 8 digits of a UUID; any other text is a whole id, perhaps of a new session. A
-    session without a title is listed with its first prompt.
+    session without a title is listed with its first prompt. The column BY, with who first stored the session, is
+    printed if several people have written to the store.
     """
     run.output.open_pager()
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
-    is_whole = bool(begins or ends) or sort is not SessionOrder.LAST
+    is_whole = bool(begins or ends or author) or sort is not SessionOrder.LAST
     store = run.wiring.reading.sessions
     listed = store.summaries(project=project_path(project), last=None if is_whole else within_limit(last))
     found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)]
+    if author is not None:
+        found = [each for each in found if each.session.author and each.session.author.name == author]
     rows = [_ListedSession.of(each, store) for each in sorted(found, key=sort.key)[:last]]
     handles = lookup.session_handles(store.ids()) if rows else {}
     if run.json:
@@ -112,6 +118,8 @@ def sessions(
             run.output.json_line(_session_as_dict(each, handles))
     elif rows:
         _print_table(run, rows, handles)
+    elif author is not None:
+        run.console.note(f"no sessions by {author}; `om sessions` lists all")
     elif project is not None:
         run.console.note(f"no sessions of project {project_path(project)}; `om sessions` lists all")
     elif last != 0:
@@ -138,11 +146,14 @@ def _print_table(run: Run, rows: Sequence[_ListedSession], handles: Mapping[str,
         "MESSAGES": [str(each.summary.messages) for each in rows],
         "ROWS": [str(each.summary.observations) for each in rows],
         "PENDING": [str(each.summary.pending) for each in rows],
+        "BY": [str(each.summary.session.author or "-") for each in rows],
         "PROJECT": [_cut(_folder(each.summary.session.project), _LONGEST_PROJECT) for each in rows],
         "TITLE": [_cut(one_line(each.summary.session.title or each.prompt or ""), _LONGEST_TITLE) for each in rows],
     }
     if set(columns["PENDING"]) == {"0"}:
         del columns["PENDING"]
+    if not has_authors(run):
+        del columns["BY"]
     run.output.table(list(columns), list(zip(*columns.values(), strict=True)), cut="TITLE")
 
 
@@ -174,6 +185,7 @@ def _session_as_dict(listed: _ListedSession, handles: Mapping[str, str]) -> dict
         "first_at": summary.first_at,
         "last_at": summary.last_at,
         "seen_at": summary.seen_at,
+        **author_fields(session.author),
     }
     return {name: value for name, value in columns.items() if value is not None}
 
@@ -207,11 +219,12 @@ def status(
         _print_line(run)
         return
     from omcli.sqlite.spool import state_of
+    from omcli.wiring.policies import store_version
 
     run.is_read_only("nothing new is remembered")
     numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
-    spooled = state_of(run.settings.db)
+    spooled = state_of(run.wiring.spool_path)
     if run.json:
         worker = {"log": str(log), "last": _worker(ran)} if ran else {}
         waiting = [fields_of(each) for each in run.wiring.waiting_models()]
@@ -224,7 +237,7 @@ def status(
     rows = [
         ("store", f"{run.settings.db}{' (encrypted)' if run.wiring.reading.key else ''}"),
         ("size", _size(run.wiring.store_size)),
-        ("schema", str(run.wiring.store_version)),
+        ("schema", str(store_version(run.settings))),
         ("sessions", str(numbers.sessions)),
         ("messages", f"{numbers.messages} ({numbers.message_tokens} tokens by {numbers.counter})"),
         ("observations", f"{numbers.observations} ({numbers.observation_tokens} tokens by {numbers.counter})"),
@@ -297,11 +310,11 @@ def _spool_as_dict(found: SpoolState) -> dict[str, object]:
 
 def _hooks() -> Sequence[tuple[HookRun, HookRun | None]]:
     """Return the last hook that each client ran, and the client's last error that is still open (see `last_errors`)."""
-    from omcli.clients.log import last_errors, last_runs, log_path
+    from omcli.clients.log import last_errors, last_run_by_client, log_path
 
     path = log_path(os.environ)
     errors = last_errors(path)
-    return [(run, errors.get(client)) for client, run in last_runs(path).items()]
+    return [(run, errors.get(client)) for client, run in last_run_by_client(path).items()]
 
 
 def _hook_result(run: HookRun, error: HookRun | None) -> str:
@@ -336,7 +349,7 @@ def _counts(run: Run) -> dict[str, object]:
     from omcli.clients.log import last_errors, log_path
     from omcli.sqlite.checks import any_error, waiting_counts
 
-    with any_error(run.settings.db):
+    with any_error(run.wiring.spool_path):
         store, now = run.wiring.reading, run.wiring.clock.now()
         found = waiting_counts(store.database)
         limits = run.wiring.limits if set(fields_of(run.settings.limits).values()) - {None} else ()
@@ -391,12 +404,14 @@ def _size(number: int | None) -> str:
 
 
 def _status_as_dict(run: Run, numbers: StoreCounts) -> dict[str, object]:
+    from omcli.wiring.policies import store_version
+
     size = run.wiring.store_size
     return {
         "store": str(run.settings.db),
         **({"size": size} if size is not None else {}),
         "encrypted": run.wiring.reading.key is not None,
-        "schema_version": run.wiring.store_version,
+        "schema_version": store_version(run.settings),
         "sessions": numbers.sessions,
         "messages": numbers.messages,
         "observations": numbers.observations,

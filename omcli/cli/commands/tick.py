@@ -44,7 +44,7 @@ def tick(
     *,
     session: Annotated[list[str] | None, session_option("Only this session. May be repeated.")] = None,
     check: Annotated[bool, option("--check", help="Show what is due without doing it.")] = False,
-    background: Annotated[bool, option("--background", help="Leave what is due to a worker.")] = False,
+    background: Annotated[bool, option("--background", help="Leave what a model has to do to a worker.")] = False,
     observer: ObserverOption = None,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
@@ -71,7 +71,7 @@ def tick(
 
     \b
     The exit code is
-      0           if something was done or left to a worker, or with --estimate,
+      0           if something was done or left, due (--check), or estimated,
       1           if nothing was due,
       69          if a model failed,
       73, 74, 75  if no worker could be started,

@@ -16,10 +16,11 @@ from omcli.cli.commands.recall import note_unknown
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import LARGEST, RowFilter, argument, option, session_option, tokens_option
 from omcli.cli.output import row_line, state
-from omcli.cli.reports import operation_as_dict
+from omcli.cli.reports import has_authors, operation_as_dict
 from omcli.memory.message import UNLIMITED, KeptMessage, message_fields
 from omcli.memory.observation import Observation, full_row, handle
 from omcli.memory.search import Passage
+from omcli.memory.session import author_fields
 from omcli.operations import lookup
 from omcli.operations.context import Place, context
 from omcli.operations.trace import BatchTrace, LostAt, PackTrace, RowTrace, TextTrace
@@ -59,7 +60,7 @@ _WITH_LINE = lazily(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?")
 LimitOption = Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="At most N of each kind.")]
 
 
-@with_shared(RowFilter, examples=_WHY_EXAMPLES, without=["counter", "last", "tag", "all_"])
+@with_shared(RowFilter, examples=_WHY_EXAMPLES, without=["counter", "last", "tag", "author", "all_"])
 def why(
     run: Run,
     rows: RowFilter,
@@ -109,7 +110,9 @@ def why(
         raise Exit(_NOTHING)
 
 
-@with_shared(RowFilter, examples=_TRACE_EXAMPLES, without=["counter", "session", "scope", "last", "tag", "all_"])
+@with_shared(
+    RowFilter, examples=_TRACE_EXAMPLES, without=["counter", "session", "scope", "last", "tag", "author", "all_"]
+)
 def trace(
     run: Run,
     rows: RowFilter,
@@ -238,7 +241,8 @@ def _print_replacement(run: Run, rule: Standing) -> None:
 
 def _print_session(run: Run, session: Session | None, handles: Mapping[str, str]) -> None:
     if session is not None:
-        about = (handles.get(session.id, session.id), session.project, session.title)
+        by = f"by {session.author}" if session.author and has_authors(run) else None
+        about = (handles.get(session.id, session.id), session.project, session.title, by)
         _print_field(run, "session", " · ".join(part for part in about if part))
 
 
@@ -316,7 +320,7 @@ def _standing_as_dict(rule: Standing) -> dict[str, object]:
 def _session_as_dict(session: Session | None) -> dict[str, object] | None:
     if session is None:
         return None
-    about = {"id": session.id, "project": session.project, "title": session.title}
+    about = {"id": session.id, "project": session.project, "title": session.title, **author_fields(session.author)}
     return {name: value for name, value in about.items() if value is not None}
 
 

@@ -142,7 +142,7 @@ class Rollout:
         items = self._items(entry)
         if self._answer is not None and not _may_follow(entry):
             items = chain(self._settled(entry), items)
-        return self._placed(items)
+        return self._dated(items)
 
     def _items(self, entry: Record) -> Iterable[Item]:
         kind, payload, at = text(entry.get("type")), entry.get("payload"), entry.get("timestamp")
@@ -168,9 +168,9 @@ class Rollout:
     def end(self) -> Iterator[Item]:
         """Yield the messages still held back at the end of the file."""
         answer, self._answer = self._answer, None
-        return self._placed(chain([answer] if answer else [], self._prompts.end(has_events=self._wrapped)))
+        return self._dated(chain([answer] if answer else [], self._prompts.end(has_events=self._wrapped)))
 
-    def _placed(self, items: Iterable[Item]) -> Iterator[Item]:
+    def _dated(self, items: Iterable[Item]) -> Iterator[Item]:
         return iter(items) if self._zone is None else map(partial(_with_offset, self._zone), items)
 
     def _settled(self, entry: Record) -> Iterator[Item]:

@@ -1,6 +1,6 @@
 """Rows about changed files, reads, searches and read-only remote tools, and excerpts from tool output.
 
-The last part finds the edit that wrote a line, for `om why`.
+The last section of this module finds the edit that wrote a line, for `om why`.
 """
 
 from __future__ import annotations

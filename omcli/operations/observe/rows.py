@@ -9,6 +9,7 @@ from omcli.base.errors import OmError, Waiting
 from omcli.base.record import field, record, replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed, part_of_batch
 from omcli.memory.observation import NEXT_STEP, PROVISIONAL, UNDER, Draft, Kind, Observation, Priority, Replacement
+from omcli.memory.session import Author
 from omcli.operations.deps import CONTEXT_ROWS, Deps
 
 
@@ -24,11 +25,12 @@ def as_row(
     tokens: int,
     counter: str,
     generation: int = 0,
+    author: Author | None = None,
 ) -> Observation:
     """Return a draft as a row.
 
     `at` is the time of observation. `keys` maps `seq` to the printed ids of source messages. `tokens` is the size of
-    the text, counted by `counter`.
+    the text, counted by `counter`. The `author` is that of the store.
     """
     return Observation(
         id=row_id,
@@ -52,6 +54,7 @@ def as_row(
         metadata=draft.metadata,
         generation=generation,
         supports=draft.supports,
+        author=author,
     )
 
 
@@ -80,6 +83,7 @@ def as_rows(drafts: Sequence[tuple[Draft, RowPlace]], deps: Deps) -> tuple[Obser
             tokens=deps.counter.text(draft.text),
             counter=deps.counter.name,
             generation=place.generation,
+            author=deps.store.author,
         )
         for draft, place in drafts
     )
@@ -113,6 +117,7 @@ def to_rows(
             at=now,
             tokens=counter.text(draft.text),
             counter=counter.name,
+            author=deps.store.author,
         )
         rows.append(row)
     placed = [_under(number, draft, rows) for number, draft in enumerate(drafts)]
@@ -346,7 +351,7 @@ def provisional_rows(session: str, deps: Deps, *, max_tokens: int = _MOST_TOKENS
 
 
 def _dated(row: Observation, *, at: str | None) -> Observation:
-    return replace(row, observed_at=at or row.observed_at, tags=(*row.tags, PROVISIONAL))
+    return replace(row, observed_at=at or row.observed_at, tags=(*row.tags, PROVISIONAL), author=None)
 
 
 def _marked(row: Observation) -> Observation:

@@ -198,7 +198,7 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
         return replace(reflected, reflections=tuple(drafts))
     share = max(_FEWEST, target // len(drafts))
     known = {row.id: row for row in rows}
-    left = [_shortened(draft, share, known, counter) for draft in drafts]
+    left = [_cut_draft(draft, share, known, counter) for draft in drafts]
     left = [draft for draft, whole in zip(left, drafts, strict=True) if draft.replaces or not whole.replaces]
     while len(left) > 1 and sum(counter.text(draft.text) for draft in left) > target:
         left.pop()
@@ -210,7 +210,7 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
     return replace(reflected, reflections=tuple(left), findings={name: n for name, n in findings.items() if n})
 
 
-def _shortened(draft: Draft, most: int, rows: Mapping[str, Observation], counter: TokenCounter) -> Draft:
+def _cut_draft(draft: Draft, most: int, rows: Mapping[str, Observation], counter: TokenCounter) -> Draft:
     """Return a draft that is cut to `most` tokens. It replaces and supports only rows that the remaining text is about,
     and whose rules of the user this text repeats.
     """

@@ -112,8 +112,8 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
 def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
     """Fold a session's rows if they are due or `in_any_case`, then its reflections if they are due.
 
-    Return the last reflection, or None if nothing was due or the session waits for a model. Raise the same errors as
-    `reflect_session`.
+    Return the last reflection, or None if nothing was due or, unless `in_any_case`, if the session waits because the
+    model has failed. Raise the same errors as `reflect_session`.
     """
     reflection = None
     if not in_any_case and deps.reflector.waits(session_id):

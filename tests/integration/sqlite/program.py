@@ -11,9 +11,10 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from omcli.base.errors import OmError, StaleBatch
+from omcli.base.errors import OmError, StaleBatch, TryAgain
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane
+from omcli.postgres import PostgresStore
 from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import MIGRATIONS
 from omcli.sqlite.lanes import current_process
@@ -24,29 +25,36 @@ def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-def open_(path: Path, migrations: str = "") -> None:
+def opened(place: str, *, wait: float = 60, read_only: bool = False) -> SqliteStore:
+    """The store in a file or, if the place is a URL, on a server."""
+    if place.startswith("postgresql:"):
+        return PostgresStore.open(place, wait=wait, read_only=read_only)
+    return SqliteStore.open(Path(place), wait=wait, read_only=read_only)
+
+
+def open_(path: str, migrations: str = "") -> None:
     """Waits for a line on stdin, then opens the store and adds a row to it."""
     say("ready")
     sys.stdin.readline()
-    with SqliteStore.open(path, wait=60, migrations=Path(migrations) if migrations else MIGRATIONS) as store:
+    with SqliteStore.open(Path(path), wait=60, migrations=Path(migrations) if migrations else MIGRATIONS) as store:
         store.messages.append(session(f"opener-{os.getpid()}"), [], counter=COUNTER, now=NOW)
 
 
-def append(path: Path, name: str, number: str) -> None:
+def append(path: str, name: str, number: str) -> None:
     """Appends so many messages, each in a transaction of its own."""
     say("ready")
     sys.stdin.readline()
-    with SqliteStore.open(path, wait=60) as store:
+    with opened(path) as store:
         for index in range(int(number)):
             store.messages.append(session(name), [said(f"{name} {index}")], counter=COUNTER, now=NOW)
 
 
-def observe(path: Path, name: str, first_row: str) -> None:
+def observe(path: str, name: str, first_row: str) -> None:
     """Works through a session two messages at a time, one row per message; says what it covered."""
     say("ready")
     sys.stdin.readline()
     rows = count(int(first_row))
-    with SqliteStore.open(path, wait=60) as store:
+    with opened(path) as store:
         while batch := store.batches.unobserved(name, max_tokens=20):
             observed = [row(next(rows), text=kept.message.text, sources=(kept.seq,)) for kept in batch.messages]
             try:
@@ -57,7 +65,7 @@ def observe(path: Path, name: str, first_row: str) -> None:
                 say("covered", *(kept.seq for kept in batch.messages))
 
 
-def mix(folder: Path, me: str) -> None:
+def mix(folder: str, me: str) -> None:
     """For each seed on stdin: appends and observes at random in a store that others work on, then says what it did.
 
     Says `kept` and `covered`, with numbers of messages, and `late` where somebody else was quicker to cover them.
@@ -66,7 +74,7 @@ def mix(folder: Path, me: str) -> None:
     rows = count(int(me) * 1_000_000)
     for seed in map(str.strip, sys.stdin):
         chance, told, number = random.Random(f"{me} {seed}"), list[object](), count()
-        with SqliteStore.open(folder / f"{seed}.db", wait=60) as store:
+        with SqliteStore.open(Path(folder) / f"{seed}.db", wait=60) as store:
             for _ in range(30):
                 name = chance.choice("ab")
                 if chance.random() < 0.5:
@@ -84,9 +92,9 @@ def mix(folder: Path, me: str) -> None:
         say(*told)
 
 
-def work(path: Path, name: str, start: str) -> None:
+def work(path: str, name: str, start: str) -> None:
     """Appends and observes without end; says what it has kept once it is kept."""
-    with SqliteStore.open(path, wait=60) as store:
+    with opened(path) as store:
         for number in count(int(start)):
             text = f"{name} {number} " + "x" * (number * 997 % 5000)
             store.messages.append(session(name), [said(text)], counter=COUNTER, now=NOW)
@@ -97,9 +105,32 @@ def work(path: Path, name: str, start: str) -> None:
             store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED, now=NOW)
 
 
-def fill(path: Path) -> None:
+def persist(path: str, name: str, me: str, number: str) -> None:
+    """Appends so many messages and observes what it can, and begins again whenever the store cannot be reached; says
+    how often that was.
+    """
+    say("ready")
+    sys.stdin.readline()
+    waiting = [f"{me} {index}" for index in range(int(number))]
+    rows, failures = count(int(me) * 1_000_000), 0
+    while waiting:
+        try:
+            with opened(path) as store:
+                while waiting:
+                    store.messages.append(session(name), [said(waiting[0])], counter=COUNTER, now=NOW)
+                    waiting.pop(0)
+                    if batch := store.batches.unobserved(name, max_tokens=50):
+                        observed = [row(next(rows), session=name, sources=(kept.seq,)) for kept in batch.messages]
+                        store.batches.record(batch, observed, outcome=BatchOutcome.OBSERVED, now=NOW)
+        except TryAgain:
+            failures += 1
+            time.sleep(0.01)
+    say(failures)
+
+
+def fill(path: str) -> None:
     """Appends until it is not possible any more; says how many messages were kept, and why no more."""
-    with SqliteStore.open(path, wait=60) as store:
+    with opened(path) as store:
         for number in count():
             try:
                 store.messages.append(session(), [said(f"{number} " + "x" * 10_000)], counter=COUNTER, now=NOW)
@@ -108,27 +139,27 @@ def fill(path: Path) -> None:
                 return
 
 
-def claim(path: Path, name: str) -> None:
+def claim(path: str, name: str) -> None:
     """Claims a session, says so, and stays."""
-    with SqliteStore.open(path, wait=60) as store:
+    with opened(path) as store:
         store.leases.claim(name, Lane.OBSERVE, owner=current_process(), now=NOW, expires_at="2100-01-01T00:00:00.000Z")
         say("claimed")
         time.sleep(300)
 
 
-def read(path: Path) -> None:
+def read(path: str) -> None:
     """Says what a reader finds: the number of messages, or the error."""
     try:
-        with SqliteStore.open(path, wait=1, read_only=True) as store:
+        with opened(path, wait=1, read_only=True) as store:
             say(store.sessions.status().messages, "messages")
     except OmError as error:
         say(type(error).__name__, error.exit_code)
 
 
-def write(path: Path) -> None:
+def write(path: str) -> None:
     """Says whether a message could be kept, or the error."""
     try:
-        with SqliteStore.open(path, wait=1) as store:
+        with opened(path, wait=1) as store:
             store.messages.append(session(), [said("written")], counter=COUNTER, now=NOW)
             say("written")
     except OmError as error:
@@ -142,6 +173,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "mix": mix,
     "work": work,
     "fill": fill,
+    "persist": persist,
     "claim": claim,
     "read": read,
     "write": write,
@@ -149,6 +181,6 @@ VERBS: dict[str, Callable[..., None]] = {
 
 if __name__ == "__main__":
     try:
-        VERBS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
+        VERBS[sys.argv[1]](*sys.argv[2:])
     except sqlite3.Error as error:
         sys.exit(f"an error of SQLite that nobody explained: {error!r}")

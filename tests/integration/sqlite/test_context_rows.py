@@ -24,7 +24,7 @@ def steps_to_read(path: Path, many: int) -> int:
     with writing(connection):
         for number in range(many):
             status = Status.OPEN if number < 10 else Status.DONE
-            rows.add(connection, [row(number, type=TYPES[number % 4], status=status, sources=(1,))])
+            rows.add(connection, [row(number, type=TYPES[number % 4], status=status, sources=(1,))], author=None)
     steps = 0
 
     def count() -> int:

@@ -427,7 +427,7 @@ def test_a_new_store_is_not_copied_on_its_way_through_the_steps(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("table", "moved", "local"),
     [
-        ("sessions", {*SESSION_COLUMNS, "id"}, {"number"}),
+        ("sessions", {*SESSION_COLUMNS, "id", "author"}, {"number"}),
         ("messages", {*MESSAGE_COLUMNS, "seq", "session"}, {"tokens", "counter"}),
         (
             "observations",
@@ -442,12 +442,17 @@ def test_a_new_store_is_not_copied_on_its_way_through_the_steps(tmp_path: Path) 
                 "session",
                 "project",
                 "batch",
+                "author",
                 "made_by",
                 "visible",
             },
             {"tokens", "counter"},
         ),
-        ("operations", {*OPERATION_COLUMNS, "number", "session", "project", "part_of", "undone_by"}, {"unchanged"}),
+        (
+            "operations",
+            {*OPERATION_COLUMNS, "number", "session", "project", "part_of", "undone_by", "author"},
+            {"unchanged"},
+        ),
     ],
 )
 def test_a_new_column_moves_to_other_machines_or_is_meant_to_stay(table: str, moved: set[str], local: set[str]) -> None:

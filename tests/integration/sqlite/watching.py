@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Type
 from omcli.operations.clock import Clock
+from tests.e2e.contents import Place, connected
 
 _BATCHES = """
     SELECT session, lane, after, through, outcome FROM batches
@@ -49,9 +51,13 @@ def word_for_word(batch: Batch) -> Observed:
 class Watcher:
     """Looks at the store after each step, through a connection of its own."""
 
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.row_factory = sqlite3.Row
+    def __init__(self, store: Place) -> None:
+        self._used = ExitStack()
+        self._connection = self._used.enter_context(connected(store))
+        self._begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+        if isinstance(store, Path):
+            self._connection.row_factory = sqlite3.Row
+            self._begin = "BEGIN"
         self._cursors: dict[tuple[int, str], int] = {}
         self.covered = 0
         """Messages, when last looked."""
@@ -59,12 +65,12 @@ class Watcher:
         """Messages that were shown to a model which found nothing in them: as many may be covered without a row."""
 
     def close(self) -> None:
-        self._connection.close()
+        self._used.close()
 
     def look(self) -> None:
         """Fails where a cursor went back, where a message that is covered does not have its row, once (a model may find
         nothing in some), and where a row is out of sight without another in its place."""
-        self._connection.execute("BEGIN")  # everything is of one moment
+        self._connection.execute(self._begin)  # everything is of one moment
         try:
             self._look_at_batches()
             self._look_at_rows()
@@ -86,7 +92,7 @@ class Watcher:
         found = self._connection.execute(
             "SELECT m.text FROM messages AS m JOIN observation_sources AS s ON s.message = m.seq"
             " JOIN observations AS o ON o.position = s.observation"
-            " WHERE o.kind = 'observation' AND NOT instr(o.text, m.text)"
+            " WHERE o.kind = 'observation' AND instr(o.text, m.text) = 0"
         )
         return [text for (text,) in found]
 
