@@ -161,7 +161,8 @@ def _private(doctor: Doctor) -> Iterator[Check]:
             None if reason else partial(_make_private, path),
         )
     if is_private:
-        yield pass_("permissions", "only you can read the store and its logs")
+        what = "om's logs and its spool" if doctor.is_on_server else "the store and its logs"
+        yield pass_("permissions", f"only you can read {what}")
 
 
 def _below(folder: Path) -> Iterable[Path]:

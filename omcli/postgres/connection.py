@@ -16,6 +16,12 @@ MIGRATIONS = Path(__file__).with_name("migrations")
 _OLDEST = 160000
 """Minimum version of the server: older ones need a name for each subquery."""
 _CONNECT_TIMEOUT = 10
+_CONTENTS = """
+    SELECT to_regclass(:schema || '.schema_version') IS NOT NULL,
+        EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(:schema))
+        OR EXISTS (SELECT 1 FROM pg_proc WHERE pronamespace = to_regnamespace(:schema))
+"""
+"""Query that tells if a schema has the table of om's version, and if it has any tables or functions."""
 
 
 def connect(url: str) -> Connection:
@@ -56,22 +62,20 @@ def check_version(connection: Connection, *, name: str, folder: Path = MIGRATION
 
     Raise NewerStore if a later version wrote the store, and UnusableStore if the schema is not om's.
     """
-    (has_schema, has_version) = connection.execute(
-        "SELECT to_regnamespace(:schema) IS NOT NULL, to_regclass(:table) IS NOT NULL",
-        {"schema": SCHEMA, "table": f"{SCHEMA}.schema_version"},
-    ).fetchone() or (False, False)
+    foreign = UnusableStore(
+        f"the schema `{SCHEMA}` in {name} belongs to another program", hint="name another database with --db"
+    )
+    (has_version, has_others) = connection.execute(_CONTENTS, {"schema": SCHEMA}).fetchone() or (False, False)
     if not has_version:
-        if (
-            has_schema
-            and connection.execute(
-                "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(:schema) LIMIT 1", {"schema": SCHEMA}
-            ).fetchone()
-        ):
-            raise UnusableStore(
-                f"the schema `{SCHEMA}` in {name} belongs to another program", hint="name another database with --db"
-            )
+        if has_others:
+            raise foreign
         return 0
-    (found,) = connection.execute("SELECT max(number) FROM schema_version").fetchone() or (0,)
+    try:
+        (found,) = connection.execute("SELECT max(number) FROM schema_version").fetchone() or (None,)
+    except psycopg.errors.UndefinedColumn:
+        raise foreign from None
+    if found is None:
+        raise foreign
     if found > newest(folder):
         raise NewerStore(
             f"{name} has schema version {found}, this om knows versions up to {newest(folder)}",

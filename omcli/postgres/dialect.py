@@ -49,7 +49,7 @@ _NUL, _STORED_NUL = "\0", "\ufdd0"
 """PostgreSQL refuses a NUL in text. It is stored as a code point that Unicode reserves for such uses, and read back."""
 _UNSTORABLE = re.compile("[\ufdd0\ud800-\udfff]")
 """That code point, and halves of surrogate pairs: they become U+FFFD."""
-_RETRIED = (codes.SerializationFailure, codes.DeadlockDetected, codes.UniqueViolation)
+_RETRIED = (codes.SerializationFailure, codes.DeadlockDetected, codes.UniqueViolation, codes.ExclusionViolation)
 """Errors that mean another writer was quicker: unique indexes keep what two sessions share, such as identities."""
 _AWAY = (
     codes.AdminShutdown,

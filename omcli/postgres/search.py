@@ -153,6 +153,10 @@ class PostgresSearchIndex(SqliteSearchIndex):
     def _index_query(self, source: str, word: str) -> IndexQuery:
         table, number = _TABLES[source]
         [words] = words_of([word], indexed=False)
+        if len(word) == 1 and not word.isascii() and words and words[0].isascii():  # as FTS5 looks for `ö`
+            return IndexQuery(
+                table, number, "EXISTS (SELECT 1 FROM unnest(words) AS one WHERE starts_with(one, ?))", words[0]
+            )
         return IndexQuery(table, number, "words @> string_to_array(?, ' ')", " ".join(words) or " ")
 
     def check(self, *, thoroughly: bool = False) -> None:

